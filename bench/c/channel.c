@@ -9,11 +9,11 @@
 typedef struct pair {
   uint64_t count, group;
   lvd_channel *channel;
-  LVD_ALIGNED(LVD_LINE) lvd_producer p;
-  LVD_ALIGNED(LVD_LINE) lvd_consumer c;
-  LVD_ALIGNED(LVD_LINE) lvd_sleeper producer;
-  LVD_ALIGNED(LVD_LINE) lvd_sleeper consumer;
-  LVD_ALIGNED(LVD_LINE) lvd_waiter *peers[1];
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_producer p;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_consumer c;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_wait_point producer;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_wait_point consumer;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_waiter *peers[1];
   uint64_t sum;
 } pair;
 
@@ -40,7 +40,7 @@ static void *put_one(void *argument) {
     LVD_PUT(&p, uint32_t, (uint32_t)i);
     lvd_push(&p);
   }
-  lvd_end(&p, LVD_OK);
+  lvd_producer_close(&p, LVD_OK);
   return NULL;
 }
 static void *get_one(void *argument) {
@@ -71,7 +71,7 @@ static inline __attribute__((always_inline)) void *put_groups(pair *x, fill *wri
     lvd_put_done(&p, group);
     lvd_push(&p);
   }
-  lvd_end(&p, LVD_OK);
+  lvd_producer_close(&p, LVD_OK);
   return NULL;
 }
 static inline __attribute__((always_inline)) void *get_groups(pair *x, sum *read) {
@@ -101,7 +101,7 @@ static inline uint64_t sum_words(const void *span, uint32_t n) {
 static inline void fill_lines(void *span, uint32_t n, uint64_t first) {
   past_line *line = span;
   for (uint32_t k = 0; k < n; k++) {
-    lvd_ahead_put(&line[k]);
+    lvd_prefetch_write(&line[k]);
     for (uint32_t w = 0; w < 8; w++) line[k].word[w] = first + k;
   }
 }
@@ -114,7 +114,7 @@ static inline uint64_t sum_lines(const void *span, uint32_t n) {
   const past_line *line = span;
   uint64_t total = 0;
   for (uint32_t k = 0; k < n; k++) {
-    lvd_ahead_get(&line[k]);
+    lvd_prefetch_read(&line[k]);
     for (uint32_t w = 0; w < 8; w++) total += line[k].word[w];
   }
   return total / 8;
@@ -139,8 +139,8 @@ int main(int argc, char **argv) {
     fprintf(stderr, "lvd_channel_create: %s\n", lvd_status_text(status));
     return 1;
   }
-  lvd_sleeper_init(&x.producer, 1000000); /* as the peers do: polls, and does not sleep */
-  lvd_sleeper_init(&x.consumer, 1000000);
+  lvd_wait_point_init(&x.producer, 1000000); /* as the peers do: polls, and does not sleep */
+  lvd_wait_point_init(&x.consumer, 1000000);
   x.peers[0] = &x.consumer.waiter;
   lvd_producer_attach(&x.p, x.channel, x.peers, lvd_channel_fenced());
   lvd_consumer_attach(&x.c, x.channel, 0, &x.producer.waiter, lvd_channel_fenced());

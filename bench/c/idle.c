@@ -8,16 +8,16 @@
 static const lvd_port_class in_port[] = {{"In", 4}}, out_port[] = {{"Out", 4}};
 static const lvd_action_class action[] = {{"pass", NULL, 1}};
 
-static lvd_verdict pass(lvd_actor *self) {
+static lvd_run_result pass(lvd_actor *self) {
   for (;;) {
     if (!lvd_elements(&self->in[0], 1)) {
-      if (lvd_ended(&self->in[0]) != LVD_OK) return LVD_DONE;
+      if (lvd_ended(&self->in[0]) != LVD_OK) return LVD_RUN_DONE;
       lvd_await_elements(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     if (!lvd_room(&self->out[0], 1)) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     LVD_PUT(&self->out[0], uint32_t, LVD_GET(&self->in[0], uint32_t) + 1);
     self->fired[0]++;
@@ -39,11 +39,11 @@ int main(int argc, char **argv) {
   /* The program's end, two actors, the program's end. */
   static const lvd_actor_desc actor[] = {{"first", &pass_class, NULL, 0},
                                          {"second", &pass_class, NULL, 0}};
-  static const lvd_port_ref to[] = {{0, 0}, {1, 0}, {LVD_OUTSIDE, 0}};
-  static const lvd_channel_desc channel[] = {{{LVD_OUTSIDE, 0}, 1, &to[0], 4, 64, 1},
+  static const lvd_port_ref to[] = {{0, 0}, {1, 0}, {LVD_EXTERNAL, 0}};
+  static const lvd_channel_desc channel[] = {{{LVD_EXTERNAL, 0}, 1, &to[0], 4, 64, 1},
                                              {{0, 0}, 1, &to[1], 4, 64, 1},
                                              {{1, 0}, 1, &to[2], 4, 64, 1}};
-  static const lvd_network network = {LVD_LAYOUT, "idle", 2, 3, actor, channel};
+  static const lvd_network network = {LVD_ABI_VERSION, "idle", 2, 3, actor, channel};
   lvd_runtime *rt;
   lvd_app **app = (lvd_app **)calloc(count, sizeof *app);
   char why[256] = "";

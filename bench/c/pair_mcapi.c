@@ -27,8 +27,8 @@ static mcapi_endpoint_t endpoint(mcapi_port_t port) {
   mcapi_status_t status;
   mcapi_endpoint_t e = mcapi_endpoint_create(port, &status);
   must(status, "mcapi_endpoint_create");
-  if (threads_sleep) lvd_mcapi_wait_by(e, LVD_MCAPI_SLEEP, 0, &status);
-  must(status, "lvd_mcapi_wait_by");
+  if (threads_sleep) lvd_mcapi_set_wait_policy(e, LVD_MCAPI_SLEEP, 0, &status);
+  must(status, "lvd_mcapi_set_wait_policy");
   return e;
 }
 static mcapi_endpoint_t endpoint_of(int side, mcapi_port_t port) {
@@ -100,11 +100,11 @@ static void send_packet(int side, const void *data, size_t size) {
 }
 static void send_loan(int side, const void *data, size_t size) {
   mcapi_status_t status;
-  void *to = lvd_mcapi_loan(mine[side].out, size, &status);
-  must(status, "lvd_mcapi_loan");
+  void *to = lvd_mcapi_buffer_acquire(mine[side].out, size, &status);
+  must(status, "lvd_mcapi_buffer_acquire");
   memcpy(to, data, size);
-  lvd_mcapi_send_loan(mine[side].out, to, size, &status);
-  must(status, "lvd_mcapi_send_loan");
+  lvd_mcapi_buffer_send(mine[side].out, to, size, &status);
+  must(status, "lvd_mcapi_buffer_send");
 }
 static void *packet(int side, size_t *size) {
   mcapi_status_t status;

@@ -40,7 +40,7 @@ static void receiver(void *unused) {
     sum += x;
     work(consume);
   }
-  if (status != LVD_E_ENDED) must(status, "lvd_stream_get");
+  if (status != LVD_E_EOF) must(status, "lvd_stream_get");
   in_force = stream->get.threshold;
 }
 
@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
   lvd_runtime *rt;
   lvd_app *app;
   must(lvd_runtime_create(&ro, &rt), "lvd_runtime_create");
-  if (lvd_workers(rt) < 2) {
+  if (lvd_worker_count(rt) < 2) {
     fprintf(stderr, "two cores are needed\n");
     return 1;
   }
@@ -77,8 +77,8 @@ int main(int argc, char **argv) {
   for (uint64_t i = 0; i < count; i++) expected += (uint32_t)i;
   bench_expect("the sum", sum, expected);
   /* Both ends wait through the sleepers of the stream, which count. */
-  bench_say("wakes", (double)(((lvd_sleeper *)stream->put.self)->sleeps +
-                              ((lvd_sleeper *)stream->get.self)->sleeps));
+  bench_say("wakes", (double)(((lvd_wait_point *)stream->put.self)->sleeps +
+                              ((lvd_wait_point *)stream->get.self)->sleeps));
   bench_say("woken", (double)(stream->put.wakes + stream->get.wakes));
   bench_say("threshold", in_force);
   lvd_app_close(app);

@@ -7,11 +7,11 @@
 
 typedef struct pair {
   uint64_t count, produce, consume;
-  LVD_ALIGNED(LVD_LINE) lvd_producer p;
-  LVD_ALIGNED(LVD_LINE) lvd_consumer c;
-  LVD_ALIGNED(LVD_LINE) lvd_sleeper producer;
-  LVD_ALIGNED(LVD_LINE) lvd_sleeper consumer;
-  LVD_ALIGNED(LVD_LINE) lvd_waiter *peers[1];
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_producer p;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_consumer c;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_wait_point producer;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_wait_point consumer;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_waiter *peers[1];
   uint64_t sum;
 } pair;
 
@@ -28,7 +28,7 @@ static void *produce(void *argument) {
     LVD_PUT(&x->p, uint32_t, (uint32_t)i);
     lvd_push(&x->p);
   }
-  lvd_end(&x->p, LVD_OK);
+  lvd_producer_close(&x->p, LVD_OK);
   return NULL;
 }
 
@@ -58,8 +58,8 @@ int main(int argc, char **argv) {
     fprintf(stderr, "lvd_channel_create: %s\n", lvd_status_text(status));
     return 1;
   }
-  lvd_sleeper_init(&x.producer, (uint32_t)spin_us);
-  lvd_sleeper_init(&x.consumer, (uint32_t)spin_us);
+  lvd_wait_point_init(&x.producer, (uint32_t)spin_us);
+  lvd_wait_point_init(&x.consumer, (uint32_t)spin_us);
   x.peers[0] = &x.consumer.waiter;
   lvd_producer_attach(&x.p, channel, x.peers, fenced);
   lvd_consumer_attach(&x.c, channel, 0, &x.producer.waiter, fenced);

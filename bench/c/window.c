@@ -29,7 +29,7 @@ static lvd_app *app;
 
 static void must(lvd_status status, const char *what) {
   if (status == LVD_OK) return;
-  fprintf(stderr, "%s: %s: %s\n", what, lvd_status_text(status), lvd_window_why());
+  fprintf(stderr, "%s: %s: %s\n", what, lvd_status_text(status), lvd_window_error_text());
   exit(1);
 }
 
@@ -92,7 +92,7 @@ static void measure_trip(const char *name, uint64_t n, uint64_t pause_us) {
   for (uint64_t i = 10; i < n + 10; i++) sum += us[i];
   bench_say("us", sum / (double)n);
   free(us);
-  lvd_stream_end(to, LVD_OK);
+  lvd_stream_close_sender(to, LVD_OK);
   must(lvd_call_wait(c, NULL, NULL, -1, NULL), "lvd_call_wait");
   lvd_stream_destroy(to);
   lvd_stream_destroy(fro);
@@ -113,7 +113,7 @@ static void measure_stream(const char *name, uint64_t n, uint32_t size) {
     must(lvd_stream_put(to, element, size), "lvd_stream_put");
     lvd_stream_push(to);
   }
-  lvd_stream_end(to, LVD_OK);
+  lvd_stream_close_sender(to, LVD_OK);
   uint64_t good = 0;
   size_t result = sizeof good;
   must(lvd_call_wait(c, &good, &result, -1, NULL), "lvd_call_wait");
@@ -145,7 +145,7 @@ static void measure_fill(const char *name, uint64_t n, uint32_t size) {
     lvd_stream_push(to);
   }
   bench_say("mb_per_s", (double)(n / each) * each * size / (bench_now() - from) * 1e-6);
-  lvd_stream_end(to, LVD_OK);
+  lvd_stream_close_sender(to, LVD_OK);
   uint64_t count = 0;
   size_t result = sizeof count;
   must(lvd_call_wait(c, &count, &result, -1, NULL), "lvd_call_wait");
@@ -171,7 +171,7 @@ static void measure_run(const char *kind, uint64_t n) {
     double from = bench_now();
     must(lvd_machine_run(m, INT64_C(10000000000)), "lvd_machine_run");
     do lvd_machine_look(m, 1000000000, &r);
-    while (r.state == LVD_MACHINE_RUNS);
+    while (r.state == LVD_MACHINE_RUNNING);
     if (i >= 10) sum += bench_now() - from;
     bench_expect("what the program has returned", r.result, 7);
   }
@@ -191,24 +191,25 @@ static void good(const char *what) {
   exit(1);
 }
 
-static lvd_mcapi_far *node(lvd_unit *u, const char *procedure, mcapi_endpoint_t *mine,
-                           mcapi_endpoint_t *to) {
-  lvd_mcapi_far *f;
+static lvd_mcapi_remote *node(lvd_unit *u, const char *procedure, mcapi_endpoint_t *mine,
+                              mcapi_endpoint_t *to) {
+  lvd_mcapi_remote *f;
   mcapi_info_t info;
   mcapi_domain_t domain = (mcapi_domain_t)getpid();
   mcapi_initialize(domain, 1, NULL, NULL, &info, &says);
   good("mcapi_initialize");
   *mine = mcapi_endpoint_create(1, &says);
   good("mcapi_endpoint_create");
-  must(lvd_mcapi_far_start(app, u, procedure, &domain, sizeof domain, &f), "lvd_mcapi_far_start");
+  must(lvd_mcapi_remote_start(app, u, procedure, &domain, sizeof domain, &f),
+       "lvd_mcapi_remote_start");
   *to = mcapi_endpoint_get(domain, 2, 1, MCAPI_TIMEOUT_INFINITE, &says);
   good("mcapi_endpoint_get");
   return f;
 }
 
-static void node_ends(lvd_mcapi_far *f, lvd_unit *u) {
+static void node_ends(lvd_mcapi_remote *f, lvd_unit *u) {
   bool returned;
-  must(lvd_mcapi_far_wait(f, -1, &returned), "lvd_mcapi_far_wait");
+  must(lvd_mcapi_remote_wait(f, -1, &returned), "lvd_mcapi_remote_wait");
   mcapi_finalize(&says);
   must(lvd_unit_unload(u), "lvd_unit_unload");
 }
@@ -218,7 +219,7 @@ static void measure_node(const char *name, uint64_t n, size_t size) {
   mcapi_endpoint_t mine, to;
   size_t got;
   lvd_unit *u = load(name);
-  lvd_mcapi_far *f = node(u, "far_messages", &mine, &to);
+  lvd_mcapi_remote *f = node(u, "far_messages", &mine, &to);
   double from = 0;
   for (uint64_t i = 0; i < n + 10; i++) {
     if (i == 10) from = bench_now();
@@ -247,7 +248,7 @@ static void measure_packets(const char *name, uint64_t n, size_t size) {
   mcapi_request_t r;
   mcapi_pktchan_send_hndl_t h;
   lvd_unit *u = load(name);
-  lvd_mcapi_far *f = node(u, "far_packets", &mine, &to);
+  lvd_mcapi_remote *f = node(u, "far_packets", &mine, &to);
   mcapi_pktchan_connect_i(mine, to, &r, &says);
   await(&r);
   mcapi_pktchan_send_open_i(&h, mine, &r, &says);
@@ -260,7 +261,7 @@ static void measure_packets(const char *name, uint64_t n, size_t size) {
   }
   mcapi_pktchan_send(h, out, 0, &says);
   bool returned;
-  must(lvd_mcapi_far_wait(f, -1, &returned), "lvd_mcapi_far_wait");
+  must(lvd_mcapi_remote_wait(f, -1, &returned), "lvd_mcapi_remote_wait");
   bench_say("mb_per_s", (double)n * (double)size / (bench_now() - from) * 1e-6);
   mcapi_finalize(&says);
   must(lvd_unit_unload(u), "lvd_unit_unload");

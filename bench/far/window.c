@@ -27,7 +27,7 @@ static lvd_status far_echo(lvd_frame *f) {
   }
   lvd_stream_destroy(to);
   lvd_stream_destroy(fro);
-  return status == LVD_E_ENDED ? LVD_OK : status;
+  return status == LVD_E_EOF ? LVD_OK : status;
 }
 LVD_PROCEDURE(far_echo)
 
@@ -48,7 +48,7 @@ static lvd_status far_sink(lvd_frame *f) {
   lvd_stream_destroy(to);
   memcpy(f->result, &good, sizeof good);
   f->result_size = sizeof good;
-  return status == LVD_E_ENDED ? LVD_OK : status;
+  return status == LVD_E_EOF ? LVD_OK : status;
 }
 LVD_PROCEDURE(far_sink)
 
@@ -69,7 +69,7 @@ static lvd_status far_gives_back(lvd_frame *f) {
   lvd_stream_destroy(to);
   memcpy(f->result, &count, sizeof count);
   f->result_size = sizeof count;
-  return status == LVD_E_ENDED ? LVD_OK : status;
+  return status == LVD_E_EOF ? LVD_OK : status;
 }
 LVD_PROCEDURE(far_gives_back)
 

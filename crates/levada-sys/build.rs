@@ -29,7 +29,7 @@ fn main() {
     println!("cargo:root={}", built.display());
     println!("cargo:include={}", runtime.join("include").display());
     cc::Build::new()
-        .file("src/outside.c")
+        .file("src/external.c")
         .file("src/served.c")
         .file("src/ends.c")
         .include(runtime.join("include"))
@@ -39,8 +39,8 @@ fn main() {
         .warnings(true)
         .extra_warnings(true)
         .opt_level(2)
-        .compile("levada_sys_outside");
-    println!("cargo:rerun-if-changed=src/outside.c");
+        .compile("levada_sys_external");
+    println!("cargo:rerun-if-changed=src/external.c");
     println!("cargo:rerun-if-changed=src/served.c");
     println!("cargo:rerun-if-changed=src/ends.c");
 }

@@ -14,34 +14,34 @@ static const lvd_port_class out_port[] = {{"Out", sizeof(uint64_t)}};
 enum { COUNT = 1000000 };
 
 /* An actor's run fires as often as it can; when it cannot, it says what it waits for. */
-static lvd_verdict numbers_run(lvd_actor *self) {
+static lvd_run_result numbers_run(lvd_actor *self) {
   uint64_t *next = (uint64_t *)self->state;
   lvd_producer *out = &self->out[0];
   while (*next < COUNT) {
     if (!lvd_room(out, 1)) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     LVD_PUT(out, uint64_t, (*next)++);
     self->fired[0]++;
   }
-  return LVD_DONE; /* its output ends */
+  return LVD_RUN_DONE; /* its output ends */
 }
 
 /* Spans: as many elements as there are, where they lie, nothing copied. */
-static lvd_verdict square_run(lvd_actor *self) {
+static lvd_run_result square_run(lvd_actor *self) {
   lvd_consumer *in = &self->in[0];
   lvd_producer *out = &self->out[0];
   for (;;) {
     uint32_t n = lvd_elements(in, 1), room = lvd_room(out, 1);
     if (n == 0) {
-      if (lvd_ended(in) != LVD_OK) return LVD_DONE;
+      if (lvd_ended(in) != LVD_OK) return LVD_RUN_DONE;
       lvd_await_elements(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     if (room == 0) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     if (n > room) n = room;
     const uint64_t *from = (const uint64_t *)lvd_get_span(in);
@@ -53,7 +53,7 @@ static lvd_verdict square_run(lvd_actor *self) {
   }
 }
 
-static lvd_verdict sum_run(lvd_actor *self) {
+static lvd_run_result sum_run(lvd_actor *self) {
   uint64_t *sum = (uint64_t *)self->state;
   lvd_consumer *in = &self->in[0];
   while (lvd_elements(in, 1)) {
@@ -62,10 +62,10 @@ static lvd_verdict sum_run(lvd_actor *self) {
   }
   if (lvd_ended(in) != LVD_OK) {
     printf("the squares of 0 to %d sum to %llu\n", COUNT - 1, (unsigned long long)*sum);
-    return LVD_DONE;
+    return LVD_RUN_DONE;
   }
   lvd_await_elements(self, 0, 1);
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 
 static const lvd_actor_class numbers = {
@@ -85,7 +85,7 @@ static const lvd_port_ref to_square[] = {{1, 0}};
 static const lvd_port_ref to_sum[] = {{2, 0}};
 static const lvd_channel_desc channels[] = {{{0, 0}, 1, to_square, sizeof(uint64_t), 0, 0},
                                             {{1, 0}, 1, to_sum, sizeof(uint64_t), 0, 0}};
-static const lvd_network network = {LVD_LAYOUT, "pipeline", 3, 2, actors, channels};
+static const lvd_network network = {LVD_ABI_VERSION, "pipeline", 3, 2, actors, channels};
 
 int main(void) {
   lvd_runtime *runtime;

@@ -62,7 +62,7 @@ def waits_for(fiber, want, names):
             return "the return of a call"
         return f"the end of {names.get(int(event), 'a fiber')}" if kind == 2 else "an event"
     handle = room if int(room) else want["elements"]
-    sleeper = handle["self"].cast(gdb.lookup_type("lvd_sleeper").pointer())
+    sleeper = handle["self"].cast(gdb.lookup_type("lvd_wait_point").pointer())
     what = "room for %d" % n if int(room) else "%d element%s" % (n, "" if n == 1 else "s")
     if int(sleeper["kind"]) != 1:
         return f"{what} of a channel"

@@ -12,9 +12,9 @@
 /* Opens the directory of the user (`group` negative) or of the group; creates it if needed.
  * LVD_E_SYSTEM. */
 lvd_status lvd_os_directory_open(int64_t group, int *directory);
-/* Opens it if it exists. LVD_E_UNKNOWN. */
+/* Opens it if it exists. LVD_E_NOT_FOUND. */
 lvd_status lvd_os_directory_find(int64_t group, int *directory);
-/* The ID of a group, by name or number. LVD_E_UNKNOWN. */
+/* The ID of a group, by name or number. LVD_E_NOT_FOUND. */
 lvd_status lvd_os_group_find(const char *name, int64_t *group);
 /* True: the directory belongs to a group, *group. */
 bool lvd_os_directory_group(int directory, int64_t *group);
@@ -26,7 +26,7 @@ bool lvd_os_is_trusted(int directory, int descriptor, uint32_t kind);
 lvd_status lvd_os_file_open(int directory, const char *name, int *file);
 /* True: the file's name has been removed. */
 bool lvd_os_file_is_removed(int file);
-/* Opens it if it exists and is trusted; changes nothing. LVD_E_UNKNOWN. */
+/* Opens it if it exists and is trusted; changes nothing. LVD_E_NOT_FOUND. */
 lvd_status lvd_os_file_find(int directory, const char *name, int *file);
 /* False: the file is shorter. */
 bool lvd_os_file_read(int file, size_t at, void *to, size_t size);

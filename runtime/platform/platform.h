@@ -56,7 +56,7 @@ uint64_t lvd_os_ns_to_ticks(uint64_t ns);
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Zeroed memory, aligned to LVD_LINE; null: no memory. */
+/* Zeroed memory, aligned to LVD_CACHE_LINE; null: no memory. */
 void *lvd_os_alloc(size_t size);
 void lvd_os_free(void *p, size_t size);
 

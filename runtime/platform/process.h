@@ -27,7 +27,7 @@ void lvd_os_close_in_child(void);
 /* Starts `program` (searched in PATH if it has no slash) with the null-terminated list `argument`
  * (without the program's name; may be null) and the caller's environment plus `name`=`value` (if
  * `name` is not null). The `count` descriptors in `keep` are inherited under the same numbers.
- * LVD_E_UNKNOWN: no such file; LVD_E_SYSTEM: it cannot be run. */
+ * LVD_E_NOT_FOUND: no such file; LVD_E_SYSTEM: it cannot be run. */
 lvd_status lvd_os_process_start(lvd_os_process *p, const char *program, const char *const *argument,
                                 const char *name, const char *value, const int *keep,
                                 uint32_t count);
@@ -37,12 +37,12 @@ void lvd_os_unset_variable(const char *name);
 bool lvd_os_program_exists(const char *program);
 /* True: the caller may read the file. */
 bool lvd_os_file_is_readable(const char *name);
-/* Reads at most `room` bytes from the start of a file; *size is their number. LVD_E_UNKNOWN: it
+/* Reads at most `room` bytes from the start of a file; *size is their number. LVD_E_NOT_FOUND: it
  * cannot be opened; LVD_E_SYSTEM: it cannot be read. Async-signal-safe. */
 lvd_status lvd_os_file_read_start(const char *name, void *to, size_t room, size_t *size);
 /* True: it exists and is no regular file, so reading it may block forever. */
 bool lvd_os_file_is_special(const char *name);
-/* The parent process, which had the ID `id`. LVD_E_PEER: it has exited. */
+/* The parent process, which had the ID `id`. LVD_E_PEER_GONE: it has exited. */
 lvd_status lvd_os_process_parent(lvd_os_process *p, int32_t id);
 /* True: `program` names the program of the calling process. */
 bool lvd_os_process_is_self(const char *program);

@@ -14,7 +14,7 @@ typedef struct lvd_os_queue {
 
 /* Names are per user: other users' queues of the same name are different ones.
  *
- * Opens `name`. LVD_E_UNKNOWN: there is none that belongs to this user alone. */
+ * Opens `name`. LVD_E_NOT_FOUND: there is none that belongs to this user alone. */
 lvd_status lvd_os_queue_find(const char *name, lvd_os_queue *q);
 /* Opens or creates it, for `messages` messages of up to `most` bytes; fewer messages and a smaller
  * size, but at least `least` bytes, if the system's limits require it. LVD_E_LIMIT: the limits do
@@ -23,7 +23,7 @@ lvd_status lvd_os_queue_create(const char *name, uint32_t messages, uint32_t lea
                                lvd_os_queue *q);
 void lvd_os_queue_close(lvd_os_queue *q);
 void lvd_os_queue_remove(const char *name);
-/* LVD_OK; LVD_E_TIME: the queue is full, or empty; LVD_E_SYSTEM. A higher priority is received
+/* LVD_OK; LVD_E_TIMEOUT: the queue is full, or empty; LVD_E_SYSTEM. A higher priority is received
  * first. */
 lvd_status lvd_os_queue_send(const lvd_os_queue *q, const void *data, size_t size,
                              uint32_t priority);

@@ -8,12 +8,12 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n);
 /* ---- memory shared with the host, by the rules of caches.h ----------------------------------- */
 
 static void invalidate(const lvd_loader *l, const void *at, size_t size) {
-  if (l->board->caches) l->board->caches->drop(at, size);
+  if (l->board->caches) l->board->caches->invalidate(at, size);
 }
 
 /* Reads what the host has written. */
 static const lvd_window *read_window(const lvd_loader *l) {
-  invalidate(l, &l->board->window->command, LVD_LINE);
+  invalidate(l, &l->board->window->command, LVD_CACHE_LINE);
   return l->board->window;
 }
 
@@ -32,7 +32,7 @@ static void discard_segment(const lvd_loader *l) {
 
 /* Of the copy, which no other processor changes. */
 
-static void report(lvd_loader *l, enum lvd_far_state state, uint32_t status) {
+static void report(lvd_loader *l, enum lvd_remote_state state, uint32_t status) {
   lvd_window *window = l->board->window;
   window->status = status;
   lvd_store_release_u32(&window->state, state);
@@ -54,7 +54,7 @@ bool lvd_loader_rung(lvd_loader *l) {
   return true;
 }
 
-void lvd_loader_give_up(lvd_loader *l, enum lvd_far_state state, const lvd_remote_trap *trap) {
+void lvd_loader_give_up(lvd_loader *l, enum lvd_remote_state state, const lvd_remote_trap *trap) {
   lvd_window *window = l->board->window;
   window->cause = trap->cause;
   window->pc = trap->pc;
@@ -113,10 +113,10 @@ void lvd_loader_serve(lvd_loader *l) {
     if (!lvd_window_read(window, l->board->size, &l->shape)) break;
     l->board->sleep(0);
   }
-  if (lvd_load_relaxed_u32(&window->state) == LVD_FAR_NONE) {
+  if (lvd_load_relaxed_u32(&window->state) == LVD_REMOTE_NONE) {
     window->low = l->low;
     window->high = l->high;
-    report(l, LVD_FAR_READY, 0);
+    report(l, LVD_REMOTE_READY, 0);
   }
   for (;;) {
     await_command(l);
@@ -124,9 +124,9 @@ void lvd_loader_serve(lvd_loader *l) {
     lvd_status status = LVD_E_ARGUMENT;
     bool stop = window->verb == LVD_WINDOW_STOP;
     if (window->verb == LVD_WINDOW_RUN) status = take_image(l, &entry);
-    lvd_store_relaxed_u32(&window->state, stop               ? LVD_FAR_STOPPED
-                                          : status != LVD_OK ? LVD_FAR_REFUSED
-                                                             : LVD_FAR_RUNS);
+    lvd_store_relaxed_u32(&window->state, stop               ? LVD_REMOTE_STOPPED
+                                          : status != LVD_OK ? LVD_REMOTE_REFUSED
+                                                             : LVD_REMOTE_RUNNING);
     window->status = status;
     /* Before the answer: a stop may follow that at once, and is taken by an interrupt. */
     l->running = !stop && status == LVD_OK;
@@ -134,11 +134,11 @@ void lvd_loader_serve(lvd_loader *l) {
     publish(l);
     l->board->ring();
     if (!l->running) continue;
-    int (*program)(const lvd_far_board *) = (int (*)(const lvd_far_board *))entry;
+    int (*program)(const lvd_remote_hal *) = (int (*)(const lvd_remote_hal *))entry;
     int result = program(l->board);
     l->running = false;
     l->board->watch((const char *)0);
     discard_segment(l);
-    report(l, LVD_FAR_ENDED, (uint32_t)result);
+    report(l, LVD_REMOTE_EXITED, (uint32_t)result);
   }
 }

@@ -8,7 +8,7 @@
 #include <levada/window.h>
 
 typedef struct lvd_loader {
-  const lvd_far_board *board;
+  const lvd_remote_hal *board;
   uint64_t low, high;   /* the range into which images may be loaded */
   void (*follow)(void); /* synchronizes the instruction cache with memory; null: not needed */
   /* An image is in the window and will be copied; null: no action. */
@@ -29,7 +29,7 @@ typedef struct lvd_remote_trap {
  * ordered the running program to stop; the caller then calls lvd_loader_give_up. */
 bool lvd_loader_rung(lvd_loader *l);
 /* Ends what was running: writes the reason to the window, and signals the host. */
-void lvd_loader_give_up(lvd_loader *l, enum lvd_far_state state, const lvd_remote_trap *trap);
+void lvd_loader_give_up(lvd_loader *l, enum lvd_remote_state state, const lvd_remote_trap *trap);
 /* Waits for a window, then executes commands forever. May be called again after a program was given
  * up. */
 LVD_NORETURN void lvd_loader_serve(lvd_loader *l);

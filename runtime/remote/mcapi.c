@@ -170,7 +170,7 @@ static lvd_status levada_mcapi_node(lvd_frame *f) {
   memcpy(&begin, f->argument, sizeof begin);
   begin.procedure[RN_NAME_BYTES - 1] = 0;
   lvd_procedure *procedure = lvd_procedure_find(begin.procedure);
-  if (!procedure) return LVD_E_UNKNOWN;
+  if (!procedure) return LVD_E_NOT_FOUND;
   struct node *n = node_of(is_free); /* there are as many as tasks */
   n->owner = current_owner();
   n->broken = n->is_node = false;

@@ -11,7 +11,7 @@ enum {
   LONE_TASK_POLLS = 50  /* polls by a task that is alone, before it returns to the loop */
 };
 
-const lvd_far_board *lvd_remote_board;
+const lvd_remote_hal *lvd_remote_board;
 remote_task *lvd_remote_self;
 bool lvd_remote_arming;
 
@@ -20,7 +20,7 @@ static uint32_t tasks; /* number of used tasks */
 static lvd_os_context loop;
 static lvd_segment *segment;
 static uint64_t segment_size, unit;
-const lvd_caches *lvd_far_caches;
+const lvd_caches *lvd_remote_caches;
 static lvd_producer out;
 static lvd_consumer in;
 static lvd_record pending[PENDING]; /* calls that wait for a free task */
@@ -81,12 +81,12 @@ static lvd_status join(void) {
     return LVD_E_CORRUPT;
   segment = (lvd_segment *)(void *)((unsigned char *)lvd_remote_board->window + shape.segment);
   segment_size = shape.segment_size;
-  lvd_cache_drop(segment, sizeof *segment);
+  lvd_cache_invalidate(segment, sizeof *segment);
   unit = segment->unit;
   if (segment->magic != LVD_SEGMENT_MAGIC || segment->size > segment_size || unit == 0 ||
-      unit % LVD_LINE || unit > segment_size)
+      unit % LVD_CACHE_LINE || unit > segment_size)
     return LVD_E_CORRUPT;
-  if (segment->layout != LVD_LAYOUT || segment->line != LVD_LINE) return LVD_E_LAYOUT;
+  if (segment->abi_version != LVD_ABI_VERSION || segment->line != LVD_CACHE_LINE) return LVD_E_ABI;
   uint64_t slots = 1;
   while (slots < LVD_RECORDS_PER_RING || slots * sizeof(lvd_record) % unit) slots *= 2;
   uint64_t ring_size = slots * sizeof(lvd_record), each = unit + ring_size;
@@ -95,8 +95,8 @@ static lvd_status join(void) {
   lvd_channel *to_child = (lvd_channel *)(void *)lvd_remote_at(unit),
               *to_parent = (lvd_channel *)(void *)lvd_remote_at(unit + each);
   size_t size = (size_t)(unit + 2 * ring_size);
-  lvd_cache_drop(to_child, sizeof *to_child);
-  lvd_cache_drop(to_parent, sizeof *to_parent);
+  lvd_cache_invalidate(to_child, sizeof *to_child);
+  lvd_cache_invalidate(to_parent, sizeof *to_parent);
   lvd_status status =
       lvd_producer_attach_shared(&out, to_parent, size, sizeof(lvd_record), &doorbells);
   if (status == LVD_OK)
@@ -131,7 +131,7 @@ lvd_status lvd_remote_send(const lvd_record *r) {
 lvd_status lvd_remote_wait(bool (*ready)(void *of), void *of, int64_t timeout_ns) {
   remote_task *t = lvd_remote_self;
   if (ready(of)) return LVD_OK;
-  if (timeout_ns == 0) return LVD_E_TIME;
+  if (timeout_ns == 0) return LVD_E_TIMEOUT;
   for (int i = 0; i < LONE_TASK_POLLS && tasks == 1; i++)
     if (ready(of)) return LVD_OK;
   if (t->cancelled && ready != has_room) return LVD_E_CANCELLED;
@@ -141,7 +141,7 @@ lvd_status lvd_remote_wait(bool (*ready)(void *of), void *of, int64_t timeout_ns
   lvd_os_context_switch(&t->context, &loop, false);
   t->ready = NULL;
   if (ready(of)) return LVD_OK;
-  return t->cancelled ? LVD_E_CANCELLED : LVD_E_TIME;
+  return t->cancelled ? LVD_E_CANCELLED : LVD_E_TIMEOUT;
 }
 
 void lvd_remote_task_end(remote_task *t, lvd_status status) {
@@ -182,7 +182,7 @@ static lvd_status check_call(const lvd_record *r) {
   if (!r->offset && (r->size > LVD_RECORD_INLINE_BYTES || r->room > LVD_RECORD_INLINE_BYTES))
     return LVD_E_ARGUMENT;
   if (need > lvd_remote_room(r->offset)) return LVD_E_CORRUPT;
-  return lvd_procedure_find(r->name) ? LVD_OK : LVD_E_UNKNOWN;
+  return lvd_procedure_find(r->name) ? LVD_OK : LVD_E_NOT_FOUND;
 }
 
 /* False: no task is free now. */
@@ -211,7 +211,7 @@ static bool start_call(const lvd_record *r) {
                          .result_room = r->room};
   if (r->offset) {
     t->frame.argument = lvd_remote_at(r->offset);
-    lvd_cache_drop(t->frame.argument, r->size);
+    lvd_cache_invalidate(t->frame.argument, r->size);
     t->frame.result = lvd_remote_at(r->offset + aligned(r->size));
     memset(t->frame.result, 0, r->room);
   }
@@ -292,28 +292,28 @@ static uint64_t first_deadline(void) {
   return first;
 }
 
-lvd_status lvd_remote_serve(const lvd_far_board *board) {
-  if (board->version != LVD_FAR_VERSION) return LVD_E_LAYOUT;
+lvd_status lvd_remote_serve(const lvd_remote_hal *board) {
+  if (board->version != LVD_REMOTE_VERSION) return LVD_E_ABI;
   lvd_remote_board = board;
-  lvd_far_caches = board->caches;
+  lvd_remote_caches = board->caches;
   lvd_status status = join();
   if (status != LVD_OK) return status;
   lvd_os_context_of_thread(&loop);
-  lvd_store_relaxed_u32(&segment->serves, 1 + LVD_LAYOUT);
-  lvd_cache_clean(&segment->serves, LVD_LINE);
+  lvd_store_relaxed_u32(&segment->serves, 1 + LVD_ABI_VERSION);
+  lvd_cache_clean(&segment->serves, LVD_CACHE_LINE);
   lvd_remote_board->ring();
   lvd_a32 *rung = &segment->bell[LVD_CHILD].rung;
   bool cancelled_all = false;
   uint64_t idle_since = 0; /* when the loop became idle; 0: it is not */
   for (;;) {
     lvd_store_relaxed_u32(rung, 0);
-    lvd_cache_clean(rung, LVD_LINE);
+    lvd_cache_clean(rung, LVD_CACHE_LINE);
     lvd_fence_seq_cst();
     bool more = start_pending();
     for (uint32_t i = 0; i < LVD_RECORDS_PER_RING && take_record(); i++) more = true;
     more |= run_tasks();
     if (in.corrupt || out.corrupt) return LVD_E_CORRUPT;
-    lvd_cache_drop(&segment->closing, LVD_LINE);
+    lvd_cache_invalidate(&segment->closing, LVD_CACHE_LINE);
     if (lvd_load_relaxed_u32(&segment->closing)) {
       uint32_t left = pendings;
       for (int i = 0; i < LVD_REMOTE_TASKS; i++) {

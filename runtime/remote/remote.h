@@ -38,7 +38,7 @@ typedef struct remote_task {
   LVD_ALIGNED(16) unsigned char stack[LVD_REMOTE_STACK_BYTES];
 } remote_task;
 
-extern const lvd_far_board *lvd_remote_board;
+extern const lvd_remote_hal *lvd_remote_board;
 extern remote_task *lvd_remote_self; /* the running task; null: the scheduling loop */
 
 unsigned char *lvd_remote_at(uint64_t offset); /* address of an offset in the segment */
@@ -47,7 +47,7 @@ lvd_waiter *lvd_remote_doorbell(void);
 /* Set before the processor sleeps: conditions that are polled now arm their wake marks, so that the
  * host signals. */
 extern bool lvd_remote_arming;
-/* Suspends the task until ready(of). LVD_OK, LVD_E_TIME, LVD_E_CANCELLED. */
+/* Suspends the task until ready(of). LVD_OK, LVD_E_TIMEOUT, LVD_E_CANCELLED. */
 lvd_status lvd_remote_wait(bool (*ready)(void *of), void *of, int64_t timeout_ns);
 lvd_status lvd_remote_send(const lvd_record *r); /* called by a task; waits for room */
 /* ends the running task and sends its reply */
@@ -58,6 +58,6 @@ void lvd_remote_task_cleanup(remote_task *t, lvd_status status);
 void lvd_remote_end_streams(remote_task *t, lvd_status status);
 void lvd_remote_close_streams(remote_task *t);
 /* Runs the program until the host ends it. */
-lvd_status lvd_remote_serve(const lvd_far_board *board);
+lvd_status lvd_remote_serve(const lvd_remote_hal *board);
 
 #endif

@@ -128,14 +128,14 @@ static lvd_status find_procedure(lvd_frame *f) {
     memcpy(f->result, near, sizeof near);
     f->result_size = sizeof near;
   }
-  return LVD_E_UNKNOWN;
+  return LVD_E_NOT_FOUND;
 }
 
 static lvd_status run(lvd_frame *f) {
   lvd_task_message m;
   lvd_status status = message_in(f, &m);
   void (*function)(void *) = status == LVD_OK ? function_of(m.name) : NULL;
-  if (!function) return status == LVD_OK ? LVD_E_UNKNOWN : status;
+  if (!function) return status == LVD_OK ? LVD_E_NOT_FOUND : status;
   memcpy(lvd_remote_self->record.name, m.name, sizeof m.name); /* for fault reports */
   lvd_remote_board->watch(m.name);
   function(NULL);
@@ -195,7 +195,7 @@ typedef struct numbered_stream {
   remote_task *owner;
   lvd_stream *stream; /* opened with the first element */
   uint32_t capacity, threshold;
-  int64_t time_limit_ns;
+  int64_t timeout_ns;
 } numbered_stream;
 
 static numbered_stream streams[STREAMS_MAX];
@@ -245,11 +245,11 @@ lvd_status stream_configure(STREAM_ID id, u32 capacity, u32 threshold) {
   return LVD_OK;
 }
 
-lvd_status stream_time_limit(STREAM_ID id, int64_t timeout_ns) {
+lvd_status stream_set_timeout(STREAM_ID id, int64_t timeout_ns) {
   numbered_stream *n = find(id);
-  if (!n) return report_unknown("stream_time_limit", id);
-  n->time_limit_ns = timeout_ns < 0 ? 0 : timeout_ns ? timeout_ns : 1;
-  if (n->stream) n->stream->time_limit_ns = timeout_ns;
+  if (!n) return report_unknown("stream_set_timeout", id);
+  n->timeout_ns = timeout_ns < 0 ? 0 : timeout_ns ? timeout_ns : 1;
+  if (n->stream) n->stream->timeout_ns = timeout_ns;
   return LVD_OK;
 }
 
@@ -272,7 +272,7 @@ static lvd_status stream_of(numbered_stream *n, size_t size, lvd_stream **out) {
                                   .elem_size = (uint32_t)size,
                                   .capacity = n->capacity,
                                   .threshold = n->threshold,
-                                  .time_limit_ns = n->time_limit_ns};
+                                  .timeout_ns = n->timeout_ns};
     lvd_status status = lvd_stream_open(lvd_unit_parent(), &o, &n->stream);
     if (status != LVD_OK) return status;
   }
@@ -315,10 +315,10 @@ lvd_status srpc_get(STREAM_ID id, void *element, size_t size) {
  * end. */
 static lvd_stream *own_end(const char *call, STREAM_ID id, bool sender) {
   numbered_stream *n = find(id);
-  if (n && n->stream && lvd_stream_is_mine(n->stream, sender)) return n->stream;
+  if (n && n->stream && lvd_stream_is_owner(n->stream, sender)) return n->stream;
   if (!n)
     report_unknown(call, id);
-  else if (n->stream && lvd_stream_is_mine(n->stream, !sender))
+  else if (n->stream && lvd_stream_is_owner(n->stream, !sender))
     report_misuse(call, id, LVD_E_STATE);
   return NULL;
 }

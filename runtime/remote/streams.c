@@ -48,7 +48,7 @@ lvd_status lvd_stream_open(lvd_unit *unit, const lvd_stream_options *o, lvd_stre
   s->capacity = capacity_of(o);
   s->threshold = o->threshold ? o->threshold : 1;
   s->base.put.elem_size = s->base.get.elem_size = o->elem_size;
-  s->base.time_limit_ns = o->time_limit_ns ? o->time_limit_ns : -1;
+  s->base.timeout_ns = o->timeout_ns ? o->timeout_ns : -1;
   s->doorbells = lvd_remote_doorbell();
   memcpy(s->name, o->name, strlen(o->name) + 1);
   *out = &s->base;
@@ -77,10 +77,11 @@ static bool is_answered(void *of) { return ((remote_stream *)of)->answered; }
 /* What the host has sent is checked as far as it is used. */
 static lvd_status attach(remote_stream *s, uint32_t unit) {
   uint64_t offset = s->answer.offset, extent = s->answer.extent, room = lvd_remote_room(offset);
-  if (!offset || offset % LVD_LINE || room < unit || extent > room - unit) return LVD_E_CORRUPT;
+  if (!offset || offset % LVD_CACHE_LINE || room < unit || extent > room - unit)
+    return LVD_E_CORRUPT;
   lvd_channel *ch = (lvd_channel *)(void *)lvd_remote_at(offset);
   size_t size = (size_t)(unit + 2 * extent); /* as mapped by the host */
-  lvd_cache_drop(ch, sizeof *ch);
+  lvd_cache_invalidate(ch, sizeof *ch);
   uint32_t elem_size = s->base.put.elem_size;
   lvd_status status = lvd_producer_attach_shared(&s->base.put, ch, size, elem_size, &s->doorbells);
   if (status == LVD_OK)
@@ -163,7 +164,7 @@ lvd_status lvd_stream_wait_room(lvd_stream *stream, uint32_t n, int64_t timeout_
   }
   lvd_producer_disarm(&stream->put);
   if (stream->put.corrupt) return LVD_E_CORRUPT;
-  if (lvd_deserted(&stream->put)) return LVD_E_PEER;
+  if (lvd_deserted(&stream->put)) return LVD_E_PEER_GONE;
   return status;
 }
 
@@ -185,23 +186,23 @@ lvd_status lvd_stream_wait_elements(lvd_stream *stream, uint32_t n, int64_t time
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
-bool lvd_stream_is_mine(const lvd_stream *stream, bool sender) {
+bool lvd_stream_is_owner(const lvd_stream *stream, bool sender) {
   const remote_stream *s = (const remote_stream *)stream;
   return s->opened && !s->closed && s->owner == lvd_remote_self && s->sender == sender;
 }
 
-lvd_status lvd_stream_end(lvd_stream *stream, lvd_status why) {
+lvd_status lvd_stream_close_sender(lvd_stream *stream, lvd_status why) {
   lvd_status status = open_as((remote_stream *)stream, true);
   if (status != LVD_OK) return status;
-  lvd_end(&stream->put, why);
+  lvd_producer_close(&stream->put, why);
   ((remote_stream *)stream)->closed = true;
   return LVD_OK;
 }
 
-lvd_status lvd_stream_leave(lvd_stream *stream) {
+lvd_status lvd_stream_close_receiver(lvd_stream *stream) {
   lvd_status status = open_as((remote_stream *)stream, false);
   if (status != LVD_OK) return status;
-  lvd_leave(&stream->get);
+  lvd_consumer_close(&stream->get);
   ((remote_stream *)stream)->closed = true;
   return LVD_OK;
 }
@@ -210,13 +211,14 @@ lvd_status lvd_stream_leave(lvd_stream *stream) {
  * next. */
 static void discard_unpushed(const remote_stream *s) {
   const lvd_producer *p = &s->base.put;
-  if (s->sender) lvd_cache_drop(p->data, (size_t)(p->mask + 1) * p->elem_size);
+  if (s->sender) lvd_cache_invalidate(p->data, (size_t)(p->mask + 1) * p->elem_size);
 }
 
 bool lvd_stream_close(lvd_stream *stream) {
   remote_stream *s = (remote_stream *)stream;
   if (!s->opened || s->closed || s->owner != lvd_remote_self) return false;
-  return (s->sender ? lvd_stream_end(stream, LVD_OK) : lvd_stream_leave(stream)) == LVD_OK;
+  return (s->sender ? lvd_stream_close_sender(stream, LVD_OK)
+                    : lvd_stream_close_receiver(stream)) == LVD_OK;
 }
 
 lvd_status lvd_stream_destroy(lvd_stream *stream) {
@@ -241,7 +243,7 @@ void lvd_remote_end_streams(remote_task *t, lvd_status status) {
   for (int i = 0; i < STREAMS; i++) {
     remote_stream *s = &streams[i];
     if (s->used && s->owner == t && s->sender && s->opened && !s->closed)
-      lvd_stream_end(&s->base, status);
+      lvd_stream_close_sender(&s->base, status);
   }
 }
 

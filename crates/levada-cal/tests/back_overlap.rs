@@ -13,7 +13,7 @@ const MAIN: &str = r#"
 #include "prelude.h"
 
 static uint32_t most_unseen(uint32_t capacity, uint32_t rate, uint32_t begins, bool gets) {
-  lvd_channel *ch = aligned_alloc(LVD_LINE, lvd_channel_header_size(1));
+  lvd_channel *ch = aligned_alloc(LVD_CACHE_LINE, lvd_channel_header_size(1));
   lvd_producer p;
   lvd_consumer c;
   uint32_t most = 0;

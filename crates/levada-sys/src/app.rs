@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! An application: how it begins, runs, rests and ends.
 
-use crate::convert::{milliseconds, said};
+use crate::convert::{said, timeout_ns};
 use crate::{Error, Network, Runtime, Status, ffi};
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -51,16 +51,16 @@ impl App {
     }
 
     /// It goes before others of its priority, or does not any more.
-    pub fn promise(&self, promised: bool) {
+    pub fn reserve_rate(&self, promised: bool) {
         // SAFETY: the application is live.
-        unsafe { ffi::lvd_app_promise(self.raw.as_ptr(), promised) };
+        unsafe { ffi::lvd_app_reserve_rate(self.raw.as_ptr(), promised) };
     }
 
     /// Nothing more of it begins. Fails with [`Status::TIME`] if a firing lasts longer than `timeout`;
     /// it is paused all the same.
     pub fn pause(&self, timeout: Duration) -> Result<(), Error> {
         // SAFETY: the application is live.
-        Status(unsafe { ffi::lvd_app_pause_within(self.raw.as_ptr(), milliseconds(Some(timeout))) })
+        Status(unsafe { ffi::lvd_app_pause_timeout(self.raw.as_ptr(), timeout_ns(Some(timeout))) })
             .check()
     }
 
@@ -90,20 +90,20 @@ impl App {
     }
 
     /// Takes that back, of a C program that has not heard of it; fails with [`Status::STATE`] if it has.
-    pub fn drain_no_more(&self) -> Result<(), Error> {
-        self.call(ffi::lvd_app_drain_no_more)
+    pub fn cancel_drain(&self) -> Result<(), Error> {
+        self.call(ffi::lvd_app_cancel_drain)
     }
 
     /// No source of it begins another firing for as long as it rests.
-    pub fn rest(&self, rests: bool) -> Result<(), Error> {
+    pub fn hold_sources(&self, rests: bool) -> Result<(), Error> {
         // SAFETY: the application is live.
-        Status(unsafe { ffi::lvd_app_rest(self.raw.as_ptr(), rests) }).check()
+        Status(unsafe { ffi::lvd_app_hold_sources(self.raw.as_ptr(), rests) }).check()
     }
 
     /// Ends it as if nothing more could fire; what is in flight is dropped.
-    pub fn finish(&self) {
+    pub fn exit(&self) {
         // SAFETY: the application is live.
-        unsafe { ffi::lvd_app_finish(self.raw.as_ptr()) }
+        unsafe { ffi::lvd_app_exit(self.raw.as_ptr()) }
     }
 
     /// Calls `then` once, from a thread of the runtime, when it has ended and nothing of it runs any
@@ -135,20 +135,19 @@ impl App {
 
     /// Ends it between two firings, and waits until it has ended.
     pub fn stop(&self) -> Result<(), Error> {
-        self.stop_within(None)
+        self.stop_timeout(None)
     }
 
     /// The same. Fails with [`Status::TIME`] if that lasts longer than `timeout`; it ends all the same.
-    pub fn stop_within(&self, timeout: Option<Duration>) -> Result<(), Error> {
+    pub fn stop_timeout(&self, timeout: Option<Duration>) -> Result<(), Error> {
         // SAFETY: the application is live.
-        Status(unsafe { ffi::lvd_app_stop_within(self.raw.as_ptr(), milliseconds(timeout)) })
-            .check()
+        Status(unsafe { ffi::lvd_app_stop_timeout(self.raw.as_ptr(), timeout_ns(timeout)) }).check()
     }
 
     /// How it ended; [`Status::TIME`] if it runs still after `timeout` (`None`: for ever).
     pub fn wait(&self, timeout: Option<Duration>) -> Status {
         // SAFETY: the application is live.
-        Status(unsafe { ffi::lvd_app_wait(self.raw.as_ptr(), milliseconds(timeout)) })
+        Status(unsafe { ffi::lvd_app_wait(self.raw.as_ptr(), timeout_ns(timeout)) })
     }
 
     /// What it has done, in its own unit; `None` if it never said.
@@ -174,23 +173,23 @@ impl App {
 
     /// Nothing but this has the core of `worker` from now on, until it is unloaded. `Status::STATE`: the
     /// core is somebody's already, or the last one.
-    pub fn take_core(&self, worker: u32) -> Result<(), Error> {
+    pub fn reserve_core(&self, worker: u32) -> Result<(), Error> {
         // SAFETY: the application is live.
-        Status(unsafe { ffi::lvd_core_take_for(self.raw.as_ptr(), worker) }).check()
+        Status(unsafe { ffi::lvd_core_reserve_for(self.raw.as_ptr(), worker) }).check()
     }
 
     /// The core of `worker`, which was taken for nobody, is its own in the same way.
-    pub fn pass_core(&self, worker: u32) -> Result<(), Error> {
+    pub fn transfer_core(&self, worker: u32) -> Result<(), Error> {
         // SAFETY: the application is live.
-        Status(unsafe { ffi::lvd_core_pass(self.raw.as_ptr(), worker) }).check()
+        Status(unsafe { ffi::lvd_core_transfer(self.raw.as_ptr(), worker) }).check()
     }
 
     /// Who waits for whom, in words.
-    pub fn why(&self) -> String {
+    pub fn wait_report(&self) -> String {
         let mut buffer = vec![0u8; 16 << 10];
         // SAFETY: the application is live, the buffer as large as is said.
         let len = unsafe {
-            ffi::lvd_app_why(self.raw.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len())
+            ffi::lvd_app_wait_report(self.raw.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len())
         };
         buffer.truncate(len.min(buffer.len() - 1));
         String::from_utf8_lossy(&buffer).into_owned()

@@ -38,8 +38,6 @@ pub(crate) fn c_string(s: &str) -> Result<CString, Error> {
 }
 
 /// As the runtime takes a limit: negative is none.
-pub(crate) fn milliseconds(timeout: Option<Duration>) -> i64 {
-    timeout.map_or(-1, |t| {
-        i64::try_from(t.as_millis()).map_or(i64::from(i32::MAX), |ms| ms.min(i64::from(i32::MAX)))
-    })
+pub(crate) fn timeout_ns(timeout: Option<Duration>) -> i64 {
+    timeout.map_or(-1, |t| i64::try_from(t.as_nanos()).unwrap_or(i64::MAX))
 }

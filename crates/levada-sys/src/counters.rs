@@ -26,7 +26,7 @@ pub struct ActorCounters {
     /// At the moment: for a channel, or for what is outside; or it has ended.
     pub waits: bool,
     /// For what is outside, in the middle of a firing.
-    pub outside: bool,
+    pub waits_external: bool,
     /// Of the main of a C program: what its fibers compute, which is not in `busy`.
     pub fibers: Duration,
 }
@@ -109,7 +109,7 @@ impl App {
             longest: Duration::from_nanos(a.longest_ns),
             runs: Duration::from_nanos(a.runs_ns),
             waits: a.waits,
-            outside: a.outside,
+            waits_external: a.waits_external,
             fibers: Duration::ZERO,
         });
         let mut actors: Vec<ActorCounters> = actors.collect();

@@ -8,8 +8,8 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-pub const LVD_LAYOUT: u32 = 8;
-pub const LVD_OUTSIDE: u32 = u32::MAX;
+pub const LVD_ABI_VERSION: u32 = 8;
+pub const LVD_EXTERNAL: u32 = u32::MAX;
 
 pub type lvd_status = c_int;
 pub const LVD_OK: lvd_status = 0;
@@ -17,17 +17,17 @@ pub const LVD_E_ARGUMENT: lvd_status = 1;
 pub const LVD_E_MEMORY: lvd_status = 2;
 pub const LVD_E_LIMIT: lvd_status = 3;
 pub const LVD_E_SYSTEM: lvd_status = 4;
-pub const LVD_E_LAYOUT: lvd_status = 5;
+pub const LVD_E_ABI: lvd_status = 5;
 pub const LVD_E_STATE: lvd_status = 6;
-pub const LVD_E_TIME: lvd_status = 7;
-pub const LVD_E_ENDED: lvd_status = 8;
-pub const LVD_E_PEER: lvd_status = 9;
+pub const LVD_E_TIMEOUT: lvd_status = 7;
+pub const LVD_E_EOF: lvd_status = 8;
+pub const LVD_E_PEER_GONE: lvd_status = 9;
 pub const LVD_E_FAULT: lvd_status = 10;
 pub const LVD_E_DEADLOCK: lvd_status = 11;
 pub const LVD_E_STOPPED: lvd_status = 12;
 pub const LVD_E_CORRUPT: lvd_status = 13;
 pub const LVD_E_CANCELLED: lvd_status = 14;
-pub const LVD_E_UNKNOWN: lvd_status = 15;
+pub const LVD_E_NOT_FOUND: lvd_status = 15;
 pub const LVD_E_MAPPINGS: lvd_status = 16;
 
 pub const LVD_APP_ENDED: c_int = 3;
@@ -55,11 +55,11 @@ pub struct lvd_runtime_options {
     pub no_spin: bool,
     pub no_pin: bool,
     pub round_robin: bool,
-    pub time_limit_ms: u32,
+    pub action_time_limit_ns: u64,
     pub entities: u32,
     pub realtime: u32,
-    pub prints: u64,
-    pub awake: Option<unsafe extern "C" fn(*mut c_void)>,
+    pub output_bytes_per_s: u64,
+    pub on_wakeup: Option<unsafe extern "C" fn(*mut c_void)>,
     pub argument: *mut c_void,
 }
 
@@ -107,7 +107,7 @@ pub struct lvd_actor_class {
     pub init: Option<unsafe extern "C" fn(*mut c_void)>,
     pub run: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
     pub end: Option<unsafe extern "C" fn(*mut c_void)>,
-    pub memory: *const c_void,
+    pub state_schema: *const c_void,
 }
 
 #[repr(C)]
@@ -137,7 +137,7 @@ pub struct lvd_channel_desc {
 
 #[repr(C)]
 pub struct lvd_network {
-    pub layout: u32,
+    pub abi_version: u32,
     pub name: *const c_char,
     pub actors: u32,
     pub channels: u32,
@@ -157,7 +157,7 @@ pub struct lvd_actor_counters {
     pub longest_ns: u64,
     pub runs_ns: u64,
     pub waits: bool,
-    pub outside: bool,
+    pub waits_external: bool,
 }
 
 #[repr(C)]
@@ -180,14 +180,14 @@ pub struct lvd_channel_counters {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct lvd_worker_counters {
     pub cpu: i32,
-    pub given: bool,
+    pub available: bool,
     pub busy_ns: u64,
     pub sleep_ns: u64,
     pub activations: u64,
     pub sleeps: u64,
     pub wakes_sent: u64,
     pub runs_ns: u64,
-    pub lost_ns: u64,
+    pub preempted_ns: u64,
 }
 
 #[repr(C)]
@@ -196,9 +196,9 @@ pub struct lvd_lease_core {
     pub cpu: u32,
     pub waiting: u32,
     pub thread: u32,
-    pub given: u64,
-    pub seized: u64,
-    pub left: u64,
+    pub transfers: u64,
+    pub preempted: u64,
+    pub reclaimed_idle: u64,
     pub waits: u64,
     pub waited_ns: u64,
     pub longest_ns: u64,
@@ -226,9 +226,9 @@ unsafe extern "C" {
     ) -> lvd_status;
     pub fn lvd_runtime_destroy(rt: *mut lvd_runtime);
     pub fn lvd_realtime_allowed(realtime: u32) -> bool;
-    pub fn lvd_thread_serves(rt: *const lvd_runtime);
-    pub fn lvd_workers(rt: *const lvd_runtime) -> u32;
-    pub fn lvd_runtime_rests(rt: *const lvd_runtime) -> bool;
+    pub fn lvd_thread_set_service_priority(rt: *const lvd_runtime);
+    pub fn lvd_worker_count(rt: *const lvd_runtime) -> u32;
+    pub fn lvd_runtime_is_idle(rt: *const lvd_runtime) -> bool;
     pub fn lvd_worker_counters_read(
         rt: *mut lvd_runtime,
         worker: u32,
@@ -262,8 +262,8 @@ unsafe extern "C" {
     ) -> lvd_status;
     pub fn lvd_app_start(app: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_start_paused(app: *mut lvd_app) -> lvd_status;
-    pub fn lvd_app_promise(app: *mut lvd_app, promised: bool) -> lvd_status;
-    pub fn lvd_app_pause_within(app: *mut lvd_app, timeout_ms: i64) -> lvd_status;
+    pub fn lvd_app_reserve_rate(app: *mut lvd_app, promised: bool) -> lvd_status;
+    pub fn lvd_app_pause_timeout(app: *mut lvd_app, timeout_ns: i64) -> lvd_status;
     pub fn lvd_app_resume(app: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_size(
         rt: *mut lvd_runtime,
@@ -274,17 +274,17 @@ unsafe extern "C" {
         why_size: usize,
     ) -> lvd_status;
     pub fn lvd_app_drain(app: *mut lvd_app) -> lvd_status;
-    pub fn lvd_app_drain_no_more(app: *mut lvd_app) -> lvd_status;
-    pub fn lvd_app_inherit(app: *mut lvd_app, old: *mut lvd_app) -> lvd_status;
-    pub fn lvd_app_heirlooms_left(app: *mut lvd_app) -> bool;
-    pub fn lvd_app_rest(app: *mut lvd_app, rests: bool) -> lvd_status;
-    pub fn lvd_app_anew(
+    pub fn lvd_app_cancel_drain(app: *mut lvd_app) -> lvd_status;
+    pub fn lvd_app_set_data_successor(app: *mut lvd_app, old: *mut lvd_app) -> lvd_status;
+    pub fn lvd_app_has_unclaimed_data(app: *mut lvd_app) -> bool;
+    pub fn lvd_app_hold_sources(app: *mut lvd_app, rests: bool) -> lvd_status;
+    pub fn lvd_app_reset_report(
         app: *const lvd_app,
         old: *const lvd_app,
         text: *mut c_char,
         size: usize,
     ) -> usize;
-    pub fn lvd_app_take_over(
+    pub fn lvd_app_upgrade_from(
         app: *mut lvd_app,
         old: *mut lvd_app,
         why: *mut c_char,
@@ -296,9 +296,9 @@ unsafe extern "C" {
         size: usize,
         end: Option<unsafe extern "C" fn(*mut c_void, lvd_status)>,
     ) -> *mut c_void;
-    pub fn lvd_app_stop_within(app: *mut lvd_app, timeout_ms: i64) -> lvd_status;
+    pub fn lvd_app_stop_timeout(app: *mut lvd_app, timeout_ns: i64) -> lvd_status;
     pub fn lvd_app_get_state(app: *mut lvd_app) -> c_int;
-    pub fn lvd_app_wait(app: *mut lvd_app, timeout_ms: i64) -> lvd_status;
+    pub fn lvd_app_wait(app: *mut lvd_app, timeout_ns: i64) -> lvd_status;
     pub fn lvd_app_unload(app: *mut lvd_app);
     pub fn lvd_app_get_progress(app: *mut lvd_app, unit: *mut *const c_char) -> u64;
     pub fn lvd_app_get_input_progress(app: *mut lvd_app, total_bytes: *mut u64) -> u64;
@@ -312,19 +312,19 @@ unsafe extern "C" {
         name: *mut c_char,
         size: usize,
     ) -> bool;
-    pub fn lvd_app_name_here() -> *const c_char;
+    pub fn lvd_current_app_name() -> *const c_char;
     pub fn lvd_app_move(app: *mut lvd_app, actor: u32, worker: u32) -> lvd_status;
-    pub fn lvd_core_take_for(app: *mut lvd_app, worker: u32) -> lvd_status;
-    pub fn lvd_core_pass(app: *mut lvd_app, worker: u32) -> lvd_status;
-    pub fn lvd_core_take_within(
+    pub fn lvd_core_reserve_for(app: *mut lvd_app, worker: u32) -> lvd_status;
+    pub fn lvd_core_transfer(app: *mut lvd_app, worker: u32) -> lvd_status;
+    pub fn lvd_core_reserve_timeout(
         rt: *mut lvd_runtime,
         worker: u32,
-        timeout_ms: i64,
+        timeout_ns: i64,
         why: *mut c_char,
         why_size: usize,
     ) -> lvd_status;
-    pub fn lvd_core_take(rt: *mut lvd_runtime, worker: u32) -> lvd_status;
-    pub fn lvd_core_give(rt: *mut lvd_runtime, worker: u32) -> lvd_status;
+    pub fn lvd_core_reserve(rt: *mut lvd_runtime, worker: u32) -> lvd_status;
+    pub fn lvd_core_release(rt: *mut lvd_runtime, worker: u32) -> lvd_status;
     pub fn lvd_app_counters(
         app: *mut lvd_app,
         actor: *mut lvd_actor_counters,
@@ -333,15 +333,15 @@ unsafe extern "C" {
         channels: *mut u32,
     ) -> lvd_status;
     pub fn lvd_app_fault(app: *mut lvd_app, out: *mut lvd_fault) -> bool;
-    pub fn lvd_app_why(app: *mut lvd_app, text: *mut c_char, size: usize) -> usize;
-    pub fn lvd_app_finish(app: *mut lvd_app);
-    pub fn lvd_app_ends_at_rest(app: *mut lvd_app);
+    pub fn lvd_app_wait_report(app: *mut lvd_app, text: *mut c_char, size: usize) -> usize;
+    pub fn lvd_app_exit(app: *mut lvd_app);
+    pub fn lvd_app_set_quiescent_ok(app: *mut lvd_app);
 }
 
 // Of the crate's own C file.
 unsafe extern "C" {
     /// Ends the streams of all ends of channels that no actor holds.
-    pub fn lvd_sys_close_outside(app: *mut lvd_app, net: *const lvd_network);
+    pub fn lvd_sys_close_external(app: *mut lvd_app, net: *const lvd_network);
 }
 
 // ---- <levada/mcapi_observe.h> ----------------------------------------------------------------
@@ -353,7 +353,7 @@ pub const LVD_MCAPI_SCALARS: u32 = 2;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct lvd_mcapi_node_seen {
+pub struct lvd_mcapi_node_info {
     pub id: u32,
     pub process: u32,
     pub alive: bool,
@@ -361,7 +361,7 @@ pub struct lvd_mcapi_node_seen {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct lvd_mcapi_endpoint_seen {
+pub struct lvd_mcapi_endpoint_info {
     pub handle: u32,
     pub node: u32,
     pub port: u32,
@@ -383,20 +383,20 @@ pub struct lvd_mcapi_endpoint_seen {
 
 #[repr(C)]
 #[derive(Debug)]
-pub struct lvd_mcapi_domain_seen {
+pub struct lvd_mcapi_domain_info {
     pub number: u32,
     pub transport: u32,
     pub processes: u32,
     pub dead: u32,
     pub node_count: u32,
     pub endpoint_count: u32,
-    pub node: *mut lvd_mcapi_node_seen,
-    pub endpoint: *mut lvd_mcapi_endpoint_seen,
+    pub node: *mut lvd_mcapi_node_info,
+    pub endpoint: *mut lvd_mcapi_endpoint_info,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub struct lvd_mcapi_cleared {
+pub struct lvd_mcapi_cleanup_result {
     pub processes: u32,
     pub nodes: u32,
     pub endpoints: u32,
@@ -405,16 +405,16 @@ pub struct lvd_mcapi_cleared {
 
 unsafe extern "C" {
     pub fn lvd_mcapi_domains(number: *mut u32, room: u32, count: *mut u32) -> lvd_status;
-    pub fn lvd_mcapi_domain_look(number: u32, out: *mut lvd_mcapi_domain_seen) -> lvd_status;
-    pub fn lvd_mcapi_domain_forget(seen: *mut lvd_mcapi_domain_seen);
-    pub fn lvd_mcapi_domain_clean(number: u32, out: *mut lvd_mcapi_cleared) -> lvd_status;
+    pub fn lvd_mcapi_domain_snapshot(number: u32, out: *mut lvd_mcapi_domain_info) -> lvd_status;
+    pub fn lvd_mcapi_domain_forget(seen: *mut lvd_mcapi_domain_info);
+    pub fn lvd_mcapi_domain_clean(number: u32, out: *mut lvd_mcapi_cleanup_result) -> lvd_status;
 }
 
-pub const LVD_MACHINE_WAITS: c_int = 0;
-pub const LVD_MACHINE_RUNS: c_int = 1;
-pub const LVD_MACHINE_ENDED: c_int = 2;
+pub const LVD_MACHINE_IDLE: c_int = 0;
+pub const LVD_MACHINE_RUNNING: c_int = 1;
+pub const LVD_MACHINE_EXITED: c_int = 2;
 pub const LVD_MACHINE_FAILED: c_int = 3;
-pub const LVD_MACHINE_SERVES: c_int = 4;
+pub const LVD_MACHINE_SERVING: c_int = 4;
 pub const LVD_MACHINE_DEAD: c_int = 5;
 
 #[repr(C)]
@@ -430,20 +430,20 @@ pub struct lvd_machine_report {
 }
 
 unsafe extern "C" {
-    pub fn lvd_window_why() -> *const c_char;
+    pub fn lvd_window_error_text() -> *const c_char;
     pub fn lvd_machine_boot(
         kind: *const c_char,
-        limit_ns: i64,
+        timeout_ns: i64,
         out: *mut *mut lvd_machine,
     ) -> lvd_status;
     pub fn lvd_machine_load(machine: *mut lvd_machine, file: *const c_char) -> lvd_status;
-    pub fn lvd_machine_run(machine: *mut lvd_machine, limit_ns: i64) -> lvd_status;
+    pub fn lvd_machine_run(machine: *mut lvd_machine, timeout_ns: i64) -> lvd_status;
     pub fn lvd_machine_look(
         machine: *mut lvd_machine,
         timeout_ns: i64,
         out: *mut lvd_machine_report,
     );
-    pub fn lvd_machine_stop(machine: *mut lvd_machine, limit_ns: i64) -> lvd_status;
+    pub fn lvd_machine_stop(machine: *mut lvd_machine, timeout_ns: i64) -> lvd_status;
     pub fn lvd_machine_bell(machine: *const lvd_machine) -> c_int;
     pub fn lvd_machine_process(machine: *const lvd_machine) -> i32;
     pub fn lvd_machine_end(machine: *mut lvd_machine);

@@ -27,5 +27,5 @@ pub use counters::{ActorCounters, ChannelCounters, Counters, WorkerCounters};
 pub use fault::Fault;
 pub use load::AppOptions;
 pub use network::{ActorShape, NETWORK_SYMBOL, Network};
-pub use runtime::{MOST_REALTIME, Runtime, RuntimeOptions, Schedule, realtime_allowed};
+pub use runtime::{REALTIME_MAX, Runtime, RuntimeOptions, Schedule, realtime_allowed};
 pub use status::{Error, Status};

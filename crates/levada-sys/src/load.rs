@@ -119,7 +119,7 @@ impl App {
         match (status, NonNull::new(out)) {
             (Status::OK, Some(app)) => {
                 // SAFETY: just loaded, and not started: nobody else holds these ends.
-                unsafe { ffi::lvd_sys_close_outside(app.as_ptr(), network.raw()) };
+                unsafe { ffi::lvd_sys_close_external(app.as_ptr(), network.raw()) };
                 Ok(App {
                     raw: app,
                     network: network.clone(),

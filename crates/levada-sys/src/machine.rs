@@ -32,7 +32,7 @@ unsafe impl Send for Machine {}
 pub(crate) fn check(status: ffi::lvd_status) -> Result<(), Error> {
     Status(status).check().map_err(|e| Error {
         // SAFETY: it is this thread's text, and stays until its next call.
-        why: unsafe { CStr::from_ptr(ffi::lvd_window_why()) }
+        why: unsafe { CStr::from_ptr(ffi::lvd_window_error_text()) }
             .to_string_lossy()
             .into_owned(),
         ..e
@@ -90,11 +90,11 @@ impl Machine {
         let text = unsafe { CStr::from_ptr(seen.text.as_ptr()) };
         let text = text.to_string_lossy().into_owned();
         match seen.state {
-            ffi::LVD_MACHINE_WAITS => State::Waits,
-            ffi::LVD_MACHINE_RUNS => State::Runs,
-            ffi::LVD_MACHINE_ENDED => State::Ended(seen.result),
+            ffi::LVD_MACHINE_IDLE => State::Waits,
+            ffi::LVD_MACHINE_RUNNING => State::Runs,
+            ffi::LVD_MACHINE_EXITED => State::Ended(seen.result),
             ffi::LVD_MACHINE_FAILED => State::Failed(text),
-            ffi::LVD_MACHINE_SERVES => State::Serves,
+            ffi::LVD_MACHINE_SERVING => State::Serves,
             _ => State::Dead(text),
         }
     }

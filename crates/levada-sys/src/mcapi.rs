@@ -3,9 +3,9 @@
 
 use crate::{Error, Status, ffi};
 
-pub type Node = ffi::lvd_mcapi_node_seen;
-pub type Endpoint = ffi::lvd_mcapi_endpoint_seen;
-pub type Cleared = ffi::lvd_mcapi_cleared;
+pub type Node = ffi::lvd_mcapi_node_info;
+pub type Endpoint = ffi::lvd_mcapi_endpoint_info;
+pub type Cleared = ffi::lvd_mcapi_cleanup_result;
 
 /// A domain as it was at one moment.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub fn domains() -> Result<Vec<u32>, Error> {
 
 /// Looks at one. [`Status::UNKNOWN`]: there is none; [`Status::LAYOUT`]: no file of this version.
 pub fn look(number: u32) -> Result<Domain, Error> {
-    let mut seen = ffi::lvd_mcapi_domain_seen {
+    let mut seen = ffi::lvd_mcapi_domain_info {
         number,
         transport: 0,
         processes: 0,
@@ -50,7 +50,7 @@ pub fn look(number: u32) -> Result<Domain, Error> {
     };
     // SAFETY: `seen` is valid; what it says after success is there until it is forgotten.
     unsafe {
-        Status(ffi::lvd_mcapi_domain_look(number, &mut seen)).check()?;
+        Status(ffi::lvd_mcapi_domain_snapshot(number, &mut seen)).check()?;
         let domain = Domain {
             number,
             transport: match seen.transport {

@@ -65,12 +65,12 @@ impl Network {
             .and_then(|symbol| NonNull::new(*symbol))
             .ok_or_else(|| format!("{} holds no network", path.display()))?;
         // SAFETY: points to the object's table.
-        let layout = unsafe { raw.as_ref() }.layout;
-        if layout != ffi::LVD_LAYOUT {
+        let version = unsafe { raw.as_ref() }.abi_version;
+        if version != ffi::LVD_ABI_VERSION {
             return Err(format!(
-                "{} is made for layout {layout} of the runtime, this is layout {}",
+                "{} is made for ABI version {version} of the runtime, which has ABI version {}",
                 path.display(),
-                ffi::LVD_LAYOUT
+                ffi::LVD_ABI_VERSION
             ));
         }
         Ok(Network {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The runtime: one worker per core, which all applications share.
 
-use crate::convert::{milliseconds, text};
+use crate::convert::{text, timeout_ns};
 use crate::{Error, Status, WorkerCounters, ffi};
 use std::ffi::{c_char, c_void};
 use std::ptr::NonNull;
@@ -15,12 +15,13 @@ pub struct RuntimeOptions {
     pub no_pin: bool,
     pub no_spin: bool,
     pub spin_us: u32,
-    pub time_limit_ms: u32,
+    /// CPU time of one action before its application is stopped; zero: no limit.
+    pub action_time_limit: Duration,
     pub schedule: Schedule,
     /// The real-time priority of what runs applications; 0: they are of the usual class.
     pub realtime: u32,
     /// So many bytes a second an application may print; 0: as many as it likes.
-    pub prints: u64,
+    pub output_bytes_per_s: u64,
 }
 
 /// Which of the actors that can fire on a worker goes next, where priorities and promises leave a choice.
@@ -34,7 +35,7 @@ pub enum Schedule {
 }
 
 /// The highest priority that `RuntimeOptions::realtime` takes: two above it are what serves the workers.
-pub const MOST_REALTIME: u32 = 97;
+pub const REALTIME_MAX: u32 = 97;
 
 /// Does the system let this process have a runtime of that real-time priority?
 pub fn realtime_allowed(realtime: u32) -> bool {
@@ -94,11 +95,12 @@ impl Runtime {
             no_spin: options.no_spin,
             no_pin: options.no_pin,
             round_robin: options.schedule == Schedule::RoundRobin,
-            time_limit_ms: options.time_limit_ms,
+            action_time_limit_ns: u64::try_from(options.action_time_limit.as_nanos())
+                .unwrap_or(u64::MAX),
             entities: 0,
             realtime: options.realtime,
-            prints: options.prints,
-            awake: Some(awake),
+            output_bytes_per_s: options.output_bytes_per_s,
+            on_wakeup: Some(awake),
             argument: (&raw const *wakes).cast_mut().cast(),
         };
         let mut out = std::ptr::null_mut();
@@ -129,37 +131,37 @@ impl Runtime {
     /// now on, so that it has its turn whatever they compute. What it starts is of the usual class.
     pub fn serve(&self) {
         // SAFETY: the handle is live.
-        unsafe { ffi::lvd_thread_serves(self.raw()) }
+        unsafe { ffi::lvd_thread_set_service_priority(self.raw()) }
     }
 
     pub fn workers(&self) -> u32 {
         // SAFETY: the handle is live.
-        unsafe { ffi::lvd_workers(self.raw()) }
+        unsafe { ffi::lvd_worker_count(self.raw()) }
     }
 
     /// No worker has had anything to do for a while; the next one that has makes the runtime call what it was made with.
-    pub fn rests(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         // SAFETY: the handle is live.
-        unsafe { ffi::lvd_runtime_rests(self.raw()) }
+        unsafe { ffi::lvd_runtime_is_idle(self.raw()) }
     }
 
     /// Nothing runs on the core of `worker` any more when this returns. `Status::STATE`: it was taken
     /// already, or is the last one.
-    pub fn take_core(&self, worker: u32) -> Result<(), Error> {
+    pub fn reserve_core(&self, worker: u32) -> Result<(), Error> {
         // SAFETY: the handle is live.
-        Status(unsafe { ffi::lvd_core_take(self.raw(), worker) }).check()
+        Status(unsafe { ffi::lvd_core_reserve(self.raw(), worker) }).check()
     }
 
     /// The same, waiting no longer than that. `Status::TIME`: somebody is there still, as the error says, and all
     /// is as it was.
-    pub fn take_core_within(&self, worker: u32, timeout: Duration) -> Result<(), Error> {
+    pub fn reserve_core_timeout(&self, worker: u32, timeout: Duration) -> Result<(), Error> {
         let mut why = [0 as c_char; 256];
         // SAFETY: the handle is live, the buffer as large as is said.
         let status = Status(unsafe {
-            ffi::lvd_core_take_within(
+            ffi::lvd_core_reserve_timeout(
                 self.raw(),
                 worker,
-                milliseconds(Some(timeout)),
+                timeout_ns(Some(timeout)),
                 why.as_mut_ptr(),
                 why.len(),
             )
@@ -173,14 +175,14 @@ impl Runtime {
         })
     }
 
-    pub fn give_core(&self, worker: u32) -> Result<(), Error> {
+    pub fn release_core(&self, worker: u32) -> Result<(), Error> {
         // SAFETY: the handle is live.
-        Status(unsafe { ffi::lvd_core_give(self.raw(), worker) }).check()
+        Status(unsafe { ffi::lvd_core_release(self.raw(), worker) }).check()
     }
 
     /// The workers whose core is for all.
     pub fn open(&self) -> Vec<u32> {
-        let given = |&w: &u32| self.worker_counters(w).is_ok_and(|c| c.given);
+        let given = |&w: &u32| self.worker_counters(w).is_ok_and(|c| c.available);
         (0..self.workers()).filter(given).collect()
     }
 

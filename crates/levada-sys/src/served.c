@@ -107,7 +107,7 @@ static void pump_in(pump *p, unsigned char *bytes) {
   while (f->status == LVD_OK && (n = read_file(p, bytes + have, ROOM - have)) > 0) {
     size_t used = 0;
     for (have += n; f->status == LVD_OK && have - used >= f->size; used += f->size) {
-      while ((f->status = lvd_stream_wait_room(p->stream, 1, LOOK_NS)) == LVD_E_TIME &&
+      while ((f->status = lvd_stream_wait_room(p->stream, 1, LOOK_NS)) == LVD_E_TIMEOUT &&
              !is_over(p)) {
       }
       if (f->status != LVD_OK) break;
@@ -117,12 +117,13 @@ static void pump_in(pump *p, unsigned char *bytes) {
     lvd_stream_flush(p->stream);
     memmove(bytes, bytes + used, have -= used);
   }
-  if (f->status == LVD_OK && have && !is_over(p)) f->status = LVD_E_ENDED;    /* amid an element */
-  if (f->status == LVD_E_TIME || f->status == LVD_E_PEER) f->status = LVD_OK; /* it wants no more */
+  if (f->status == LVD_OK && have && !is_over(p)) f->status = LVD_E_EOF; /* amid an element */
+  if (f->status == LVD_E_TIMEOUT || f->status == LVD_E_PEER_GONE)
+    f->status = LVD_OK; /* it wants no more */
   /* The procedure is not to take a part for all of it. */
-  lvd_stream_end(p->stream, f->error                   ? LVD_E_SYSTEM
-                            : f->status == LVD_E_ENDED ? LVD_E_ARGUMENT
-                                                       : LVD_OK);
+  lvd_stream_close_sender(p->stream, f->error                 ? LVD_E_SYSTEM
+                                     : f->status == LVD_E_EOF ? LVD_E_ARGUMENT
+                                                              : LVD_OK);
 }
 
 static bool write_file(lvd_sys_flow *f, const unsigned char *from, size_t size) {
@@ -144,8 +145,8 @@ static void pump_out(pump *p, unsigned char *bytes) {
   for (;;) {
     bool last = is_over(p); /* before the look: what came before the return is there then */
     lvd_status status = lvd_stream_wait_elements(p->stream, 1, LOOK_NS);
-    if (status == LVD_E_TIME && !last) continue;
-    if (status != LVD_OK && status != LVD_E_TIME && status != LVD_E_ENDED) p->ended = status;
+    if (status == LVD_E_TIMEOUT && !last) continue;
+    if (status != LVD_OK && status != LVD_E_TIMEOUT && status != LVD_E_EOF) p->ended = status;
     if (status != LVD_OK) break;
     size_t size = 0;
     while (size + f->size <= ROOM && lvd_elements(&p->stream->get, 1) >= 1) {
@@ -156,7 +157,7 @@ static void pump_out(pump *p, unsigned char *bytes) {
     lvd_stream_pop(p->stream);
     if (!write_file(f, bytes, size)) break;
   }
-  lvd_stream_leave(p->stream);
+  lvd_stream_close_receiver(p->stream);
 }
 
 static void *run_pump(void *argument) {
@@ -232,7 +233,7 @@ lvd_status lvd_sys_served_call(lvd_sys_served *s, const char *procedure, const v
   *why = 0;
   if (status == LVD_E_ARGUMENT && size)
     snprintf(why, room, "it does not take this argument of %zu bytes", size);
-  if (status == LVD_E_FAULT) lvd_unit_why(s->unit, why, room);
+  if (status == LVD_E_FAULT) lvd_unit_error_text(s->unit, why, room);
   ssize_t n = write(over, &(uint64_t){1}, sizeof(uint64_t));
   (void)n;
   for (uint32_t i = 0; i < flows && p; i++) {

@@ -104,7 +104,7 @@ impl Served {
             let why = match (Status(raw.status), raw.error) {
                 (Status::OK, 0) => continue,
                 (Status::OK, error) => std::io::Error::from_raw_os_error(error).to_string(),
-                (Status(ffi::LVD_E_ENDED), _) => {
+                (Status(ffi::LVD_E_EOF), _) => {
                     format!("the file ends amid an element of {} bytes", raw.size)
                 }
                 (Status(ffi::LVD_E_STATE), _) => format!(

@@ -11,12 +11,12 @@ pub struct Status(pub ffi::lvd_status);
 impl Status {
     pub const OK: Status = Status(ffi::LVD_OK);
     pub const STATE: Status = Status(ffi::LVD_E_STATE);
-    pub const TIME: Status = Status(ffi::LVD_E_TIME);
+    pub const TIME: Status = Status(ffi::LVD_E_TIMEOUT);
     pub const FAULT: Status = Status(ffi::LVD_E_FAULT);
     pub const DEADLOCK: Status = Status(ffi::LVD_E_DEADLOCK);
     pub const STOPPED: Status = Status(ffi::LVD_E_STOPPED);
-    pub const LAYOUT: Status = Status(ffi::LVD_E_LAYOUT);
-    pub const UNKNOWN: Status = Status(ffi::LVD_E_UNKNOWN);
+    pub const LAYOUT: Status = Status(ffi::LVD_E_ABI);
+    pub const UNKNOWN: Status = Status(ffi::LVD_E_NOT_FOUND);
     pub const ARGUMENT: Status = Status(ffi::LVD_E_ARGUMENT);
 
     pub fn name(self) -> &'static str {

@@ -8,24 +8,25 @@ use std::ffi::c_char;
 impl App {
     /// What `old` leaves when it comes to a good end is for this one, which is not started yet. Both are
     /// kept until then, or until [`App::leaves_nothing`].
-    pub fn inherit(&self, old: &App) -> Result<(), Error> {
+    pub fn set_data_successor(&self, old: &App) -> Result<(), Error> {
         // SAFETY: both applications are live.
-        Status(unsafe { ffi::lvd_app_inherit(self.raw.as_ptr(), old.raw.as_ptr()) }).check()
+        Status(unsafe { ffi::lvd_app_set_data_successor(self.raw.as_ptr(), old.raw.as_ptr()) })
+            .check()
     }
 
     /// What it leaves ends with it, whoever was to have it.
     pub fn leaves_nothing(&self) {
         // SAFETY: the application is live; null is nobody.
-        unsafe { ffi::lvd_app_inherit(std::ptr::null_mut(), self.raw.as_ptr()) };
+        unsafe { ffi::lvd_app_set_data_successor(std::ptr::null_mut(), self.raw.as_ptr()) };
     }
 
     /// What actors that both have do not take along from `old`, in words: one thing a line.
-    pub fn anew(&self, old: &App) -> String {
+    pub fn reset_report(&self, old: &App) -> String {
         let ask = |text: &mut [u8]| {
             // SAFETY: both applications are live, the buffer as large as is said.
             unsafe {
                 let (app, old) = (self.raw.as_ptr(), old.raw.as_ptr());
-                ffi::lvd_app_anew(app, old, text.as_mut_ptr().cast(), text.len())
+                ffi::lvd_app_reset_report(app, old, text.as_mut_ptr().cast(), text.len())
             }
         };
         let mut text = vec![0u8; ask(&mut []) + 1];
@@ -37,11 +38,11 @@ impl App {
     /// It goes on where `old` is, which is paused: what both have in common goes along. The old one is as it
     /// was, and is to be [finished](App::finish) before this one is started. Fails with [`Status::STATE`] where
     /// that is not possible at this moment.
-    pub fn take_over(&self, old: &App) -> Result<(), Error> {
+    pub fn upgrade_from(&self, old: &App) -> Result<(), Error> {
         let mut why = [0 as c_char; 512];
         // SAFETY: both applications are live, the buffer as large as is said.
         let status = Status(unsafe {
-            ffi::lvd_app_take_over(
+            ffi::lvd_app_upgrade_from(
                 self.raw.as_ptr(),
                 old.raw.as_ptr(),
                 why.as_mut_ptr(),
@@ -58,8 +59,8 @@ impl App {
     }
 
     /// Whether natives of versions before it have left something that nobody has asked for: their code ends it.
-    pub fn heirlooms_left(&self) -> bool {
+    pub fn has_unclaimed_data(&self) -> bool {
         // SAFETY: the application is live.
-        unsafe { ffi::lvd_app_heirlooms_left(self.raw.as_ptr()) }
+        unsafe { ffi::lvd_app_has_unclaimed_data(self.raw.as_ptr()) }
     }
 }

@@ -42,35 +42,35 @@ fn declarations_match_the_headers() {
         rust: Vec::new(),
     };
     check!(all,
-        lvd_runtime_options { workers, spin_us, no_spin, no_pin, round_robin, time_limit_ms, entities, realtime, prints, awake, argument }
+        lvd_runtime_options { workers, spin_us, no_spin, no_pin, round_robin, action_time_limit_ns, entities, realtime, output_bytes_per_s, on_wakeup, argument }
         lvd_option { name, value }
         lvd_app_options { name, placement, option, option_count, priority, capacity }
         lvd_port_class { name, elem_size }
         lvd_action_class { name, file, line }
-        lvd_actor_class { name, file, state_size, flags, inputs, outputs, actions, input, output, action, init, run, end, memory }
+        lvd_actor_class { name, file, state_size, flags, inputs, outputs, actions, input, output, action, init, run, end, state_schema }
         lvd_actor_desc { name, cls, params, priority }
         lvd_port_ref { actor, port }
         lvd_channel_desc { from, consumers, to, elem_size, capacity, threshold }
-        lvd_network { layout, name, actors, channels, actor, channel }
+        lvd_network { abi_version, name, actors, channels, actor, channel }
         lvd_actor_counters { name, worker, target, firings, activations, busy_ns, longest_ns }
         lvd_channel_counters { from, to, capacity, fill, put, got, wakes, full, empty }
-        lvd_worker_counters { cpu, given, busy_ns, sleep_ns, activations, sleeps, wakes_sent, runs_ns, lost_ns }
-        lvd_lease_core { cpu, waiting, thread, given, seized, left, waits, waited_ns, longest_ns }
+        lvd_worker_counters { cpu, available, busy_ns, sleep_ns, activations, sleeps, wakes_sent, runs_ns, preempted_ns }
+        lvd_lease_core { cpu, waiting, thread, transfers, preempted, reclaimed_idle, waits, waited_ns, longest_ns }
         lvd_fault { kind, actor, action, file, line, message }
-        lvd_mcapi_node_seen { id, process, alive }
-        lvd_mcapi_endpoint_seen { handle, node, port, alive, kind, sends, connected, opened, closed, peer, peer_node, peer_port, receivers, messages, elements, received, received_bytes }
-        lvd_mcapi_domain_seen { number, transport, processes, dead, node_count, endpoint_count, node, endpoint }
-        lvd_mcapi_cleared { processes, nodes, endpoints, gone }
+        lvd_mcapi_node_info { id, process, alive }
+        lvd_mcapi_endpoint_info { handle, node, port, alive, kind, sends, connected, opened, closed, peer, peer_node, peer_port, receivers, messages, elements, received, received_bytes }
+        lvd_mcapi_domain_info { number, transport, processes, dead, node_count, endpoint_count, node, endpoint }
+        lvd_mcapi_cleanup_result { processes, nodes, endpoints, gone }
         lvd_machine_report { state, result, text }
     );
     all.value("sizeof(lvd_status)", size_of::<ffi::lvd_status>());
     all.value("sizeof(lvd_fault_kind)", size_of::<ffi::lvd_fault_kind>());
     all.value("LVD_STATUS_COUNT", ffi::LVD_E_MAPPINGS as usize + 1);
-    constants!(all, LVD_LAYOUT LVD_OUTSIDE LVD_OK LVD_E_ARGUMENT LVD_E_MEMORY LVD_E_LIMIT
-        LVD_E_SYSTEM LVD_E_LAYOUT LVD_E_STATE LVD_E_TIME LVD_E_ENDED LVD_E_PEER LVD_E_FAULT
-        LVD_E_DEADLOCK LVD_E_STOPPED LVD_E_CORRUPT LVD_E_CANCELLED LVD_E_UNKNOWN LVD_E_MAPPINGS
+    constants!(all, LVD_ABI_VERSION LVD_EXTERNAL LVD_OK LVD_E_ARGUMENT LVD_E_MEMORY LVD_E_LIMIT
+        LVD_E_SYSTEM LVD_E_ABI LVD_E_STATE LVD_E_TIMEOUT LVD_E_EOF LVD_E_PEER_GONE LVD_E_FAULT
+        LVD_E_DEADLOCK LVD_E_STOPPED LVD_E_CORRUPT LVD_E_CANCELLED LVD_E_NOT_FOUND LVD_E_MAPPINGS
         LVD_MCAPI_MESSAGES LVD_MCAPI_PACKETS LVD_MCAPI_SCALARS
-        LVD_MACHINE_WAITS LVD_MACHINE_RUNS LVD_MACHINE_ENDED LVD_MACHINE_FAILED LVD_MACHINE_SERVES
+        LVD_MACHINE_IDLE LVD_MACHINE_RUNNING LVD_MACHINE_EXITED LVD_MACHINE_FAILED LVD_MACHINE_SERVING
         LVD_MACHINE_DEAD);
 
     let dir = std::env::temp_dir().join(format!("levada-layout-{}", std::process::id()));

@@ -18,14 +18,14 @@ bool mp3_machine_open(mp3_machine *machine, const mp3_tuning *tuning) {
   if (!mp3_machine_check(machine, lvd_runtime_create(&options, &machine->runtime), "the runtime") ||
       !mp3_machine_check(machine, lvd_app_open(machine->runtime, &app, &machine->app), "the start"))
     return false;
-  machine->units = lvd_workers(machine->runtime);
+  machine->units = lvd_worker_count(machine->runtime);
   if (machine->units > MP3_MOST_UNITS) machine->units = MP3_MOST_UNITS;
   for (unsigned i = 0; i < machine->units; i++)
     if (!mp3_machine_check(machine, lvd_unit_core(machine->app, i, &machine->unit[i]), "a unit"))
       return false;
   if (tuning->unit) {
     lvd_status status = lvd_unit_load(machine->app, tuning->unit, NULL, &machine->far);
-    const char *why = status == LVD_OK ? NULL : lvd_window_why();
+    const char *why = status == LVD_OK ? NULL : lvd_window_error_text();
     if (!mp3_machine_check(machine, status, why && *why ? why : tuning->unit)) return false;
   }
   return true;
@@ -39,7 +39,7 @@ bool mp3_machine_close(mp3_machine *machine) {
     lvd_status status = lvd_app_wait(machine->app, -1);
     if (!machine->failed && status != LVD_OK) {
       char why[1024];
-      lvd_app_why(machine->app, why, sizeof why);
+      lvd_app_wait_report(machine->app, why, sizeof why);
       mp3_machine_check(machine, status, why);
     }
     lvd_app_unload(machine->app);

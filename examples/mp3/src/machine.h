@@ -48,14 +48,14 @@ void mp3_machine_wait(mp3_machine *machine);
 /* Asks for the cache lines of the next element that a procedure will get, or put, if it is (or has
  * room) there: they come from another core's cache while the procedure still does something else. */
 static inline void mp3_machine_expect(const lvd_consumer *in) {
-  const char *at = (const char *)lvd_get_span(in) - LVD_AHEAD;
+  const char *at = (const char *)lvd_get_span(in) - LVD_PREFETCH_DISTANCE;
   if (in->limit > in->got)
-    for (unsigned i = 0; i < in->elem_size; i += 64) lvd_ahead_get(at + i);
+    for (unsigned i = 0; i < in->elem_size; i += 64) lvd_prefetch_read(at + i);
 }
 static inline void mp3_machine_claim(const lvd_producer *out) {
-  const char *at = (const char *)lvd_put_span(out) - LVD_AHEAD;
+  const char *at = (const char *)lvd_put_span(out) - LVD_PREFETCH_DISTANCE;
   if (out->limit > out->put)
-    for (unsigned i = 0; i < out->elem_size; i += 64) lvd_ahead_put(at + i);
+    for (unsigned i = 0; i < out->elem_size; i += 64) lvd_prefetch_write(at + i);
 }
 
 /* Tells what failed; gives whether the status is LVD_OK. */

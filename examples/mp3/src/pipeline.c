@@ -69,13 +69,13 @@ static unsigned chunk_of(const state *s) {
 
 /* The first pipe from `from` on that has room for a chunk, when one has. */
 static lvd_status with_room(state *s, unsigned from, unsigned *which) {
-  lvd_want want[MP3_MOST_UNITS];
+  lvd_wait_item want[MP3_MOST_UNITS];
   lvd_status status;
   for (unsigned i = 0; i < s->width; i++) {
     *which = (from + i) % s->width;
     status = lvd_stream_wait_room(s->pipe[*which].jobs, CHUNK + WARM, 0); /* only looks */
-    if (status != LVD_E_TIME) return status;
-    want[i] = (lvd_want){.room = &s->pipe[*which].jobs->put, .n = CHUNK + WARM};
+    if (status != LVD_E_TIMEOUT) return status;
+    want[i] = (lvd_wait_item){.room = &s->pipe[*which].jobs->put, .n = CHUNK + WARM};
   }
   uint32_t first = 0;
   status = lvd_wait_any(want, s->width, -1, &first);
@@ -147,7 +147,7 @@ static lvd_status mp3_pipe_pipe(lvd_frame *frame) {
     const void *from;
     void *to = NULL;
     lvd_status status = lvd_stream_get_span(own->jobs, 1, &from);
-    if (status == LVD_E_ENDED) return LVD_OK;
+    if (status == LVD_E_EOF) return LVD_OK;
     if (status != LVD_OK) return status;
     const job *next = (const job *)from;
     mp3_machine_claim(&own->finished->put);
@@ -177,7 +177,7 @@ static lvd_status mp3_pipe_sink(lvd_frame *frame) {
     uint32_t which;
     const void *from;
     lvd_status status = lvd_stream_get(s->order, &which, sizeof which);
-    if (status == LVD_E_ENDED) return LVD_OK;
+    if (status == LVD_E_EOF) return LVD_OK;
     if (status != LVD_OK) return status;
     lvd_stream_pop(s->order);
     lvd_stream *in = s->pipe[which].finished;

@@ -66,7 +66,7 @@ static lvd_status mp3_stream_half(lvd_frame *frame) {
     const void *from;
     void *to;
     lvd_status status = lvd_stream_get_span(in, 1, &from);
-    if (status == LVD_E_ENDED) return LVD_OK;
+    if (status == LVD_E_EOF) return LVD_OK;
     if (status != LVD_OK || (status = lvd_stream_put_span(out, 1, &to)) != LVD_OK) return status;
     mp3_machine_claim(&out->put);
     lvd_get_done(&in->get, 1);
@@ -86,7 +86,7 @@ static lvd_status mp3_stream_sink(lvd_frame *frame) {
     for (unsigned half = 0; half < HALVES; half++) {
       const void *from;
       lvd_status status = lvd_stream_get_span(s->back[half], 1, &from);
-      if (status == LVD_E_ENDED) return LVD_OK;
+      if (status == LVD_E_EOF) return LVD_OK;
       if (status != LVD_OK) return status;
       mp3_half_join((const mp3_half_subbands *)from, decoder->channels, half, s->subbands);
       lvd_get_done(&s->back[half]->get, 1);

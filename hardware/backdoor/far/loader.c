@@ -30,13 +30,13 @@ static void watch(const char *procedure) {
   bridge_write(BRIDGE_WATCH, procedure ? loader.shape.watch_ms * BRIDGE_CYCLES_A_MS : 0);
 }
 
-static const lvd_far_board board = {.version = LVD_FAR_VERSION,
-                                    .window = (lvd_window *)(uintptr_t)BRIDGE_WINDOW,
-                                    .size = BRIDGE_WINDOW_SIZE,
-                                    .ring = ring,
-                                    .sleep = sleep_until,
-                                    .now_ns = now_ns,
-                                    .watch = watch};
+static const lvd_remote_hal board = {.version = LVD_REMOTE_VERSION,
+                                     .window = (lvd_window *)(uintptr_t)BRIDGE_WINDOW,
+                                     .size = BRIDGE_WINDOW_SIZE,
+                                     .ring = ring,
+                                     .sleep = sleep_until,
+                                     .now_ns = now_ns,
+                                     .watch = watch};
 
 void loader_begin(void) {
   loader.board = &board;

@@ -2,7 +2,7 @@
 /* Rings back as often as it is told to, each time it is rung. */
 #include "job.h"
 
-int job(const lvd_far_board *board, link *l) {
+int job(const lvd_remote_hal *board, link *l) {
   (void)board;
   uint32_t n = *link_get(l, 1);
   link_got(l, 1);

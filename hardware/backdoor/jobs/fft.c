@@ -4,7 +4,7 @@
 #include "../kernels/kernels.h"
 #include "job.h"
 
-int job(const lvd_far_board *board, link *l) {
+int job(const lvd_remote_hal *board, link *l) {
   (void)board;
   static uint32_t odd[FFT_HALF];
   for (int frame = 0; frame < FFT_FRAMES; frame++) {

@@ -3,7 +3,7 @@
 #include "../kernels/kernels.h"
 #include "job.h"
 
-int job(const lvd_far_board *board, link *l) {
+int job(const lvd_remote_hal *board, link *l) {
   (void)board;
   uint32_t from = *link_get(l, 1);
   link_got(l, 1);

@@ -4,7 +4,7 @@
 
 extern uint32_t bss[], bss_end[];
 
-__attribute__((section(".text.start"))) int job_start(const lvd_far_board *board) {
+__attribute__((section(".text.start"))) int job_start(const lvd_remote_hal *board) {
   board->watch("job");
   for (uint32_t *word = bss; word != bss_end; word++) *word = 0;
   link l;

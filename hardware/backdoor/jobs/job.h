@@ -5,6 +5,6 @@
 
 #include "../link.h"
 
-int job(const lvd_far_board *board, link *l);
+int job(const lvd_remote_hal *board, link *l);
 
 #endif

@@ -3,7 +3,7 @@
 #include "../kernels/kernels.h"
 #include "job.h"
 
-int job(const lvd_far_board *board, link *l) {
+int job(const lvd_remote_hal *board, link *l) {
   (void)board;
   const uint32_t *from = link_get(l, SORT_HALF);
   uint32_t *to = link_put(l, SORT_HALF); /* it is sorted where it is put */

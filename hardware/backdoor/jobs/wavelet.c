@@ -3,7 +3,7 @@
 #include "../kernels/kernels.h"
 #include "job.h"
 
-int job(const lvd_far_board *board, link *l) {
+int job(const lvd_remote_hal *board, link *l) {
   (void)board;
   for (int tile = 0; tile < WAVELET_HALF; tile++) {
     const uint32_t *from = link_get(l, WAVELET_WORDS);

@@ -4,7 +4,7 @@
 
 #include "job.h"
 
-int job(const lvd_far_board *board, link *l) {
+int job(const lvd_remote_hal *board, link *l) {
   (void)board;
   enum wrong what = (enum wrong) * link_get(l, 1);
   link_got(l, 1);

@@ -19,7 +19,7 @@ static outcome run_wrong(enum wrong what) {
 
 static bool right(void) {
   outcome o = run_wrong(WRONG_NOT);
-  return o.state == LVD_FAR_ENDED && o.status == 42 && o.trouble == BRIDGE_NONE;
+  return o.state == LVD_REMOTE_EXITED && o.status == 42 && o.trouble == BRIDGE_NONE;
 }
 
 static bool refused(uint32_t length, uint32_t sum, uint32_t address, lvd_status why) {
@@ -27,7 +27,7 @@ static bool refused(uint32_t length, uint32_t sum, uint32_t address, lvd_status 
   near_put(&wrong);
   if (near_start(&l, length, sum, address) != LVD_OK) return false;
   outcome o = near_wait();
-  return o.state == LVD_FAR_REFUSED && o.status == (uint32_t)why;
+  return o.state == LVD_REMOTE_REFUSED && o.status == (uint32_t)why;
 }
 
 static bool in_image(uint32_t pc) {
@@ -68,7 +68,8 @@ static void programs(void) {
   };
   for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     outcome o = run_wrong(cases[i].what);
-    enum lvd_far_state state = cases[i].trouble == BRIDGE_HUNG ? LVD_FAR_HUNG : LVD_FAR_FAILED;
+    enum lvd_remote_state state =
+        cases[i].trouble == BRIDGE_HUNG ? LVD_REMOTE_HUNG : LVD_REMOTE_FAILED;
     bool good = o.state == state && o.trouble == cases[i].trouble && o.value == cases[i].value &&
                 (!cases[i].in_image || in_image(o.pc));
     check(cases[i].name, good && near_boot(2, false) && right());
@@ -81,18 +82,18 @@ static void stops(void) {
     link l;
     /* It waits for its word, which does not come. */
     good = good && near_boot(2, false) && near_run(&l, &wrong) == LVD_OK;
-    while (good && lvd_load_acquire_u32(&near_window->state) != LVD_FAR_RUNS) bridge_sleep();
+    while (good && lvd_load_acquire_u32(&near_window->state) != LVD_REMOTE_RUNNING) bridge_sleep();
     /* The last round's program is let go instead. */
     if (round < 7) continue;
     *link_put(&l, 1) = WRONG_NOT;
     link_push(&l, 1);
     outcome o = near_wait();
-    good = good && o.state == LVD_FAR_ENDED && o.status == 42;
+    good = good && o.state == LVD_REMOTE_EXITED && o.status == 42;
   }
   check("stopped while it runs, and loaded again, eight times", good);
   outcome o = near_stop();
   check("the loader stops when it is told, and takes the next image",
-        o.state == LVD_FAR_STOPPED && right());
+        o.state == LVD_REMOTE_STOPPED && right());
 }
 
 void check_faults(void) {

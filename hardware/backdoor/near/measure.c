@@ -23,7 +23,7 @@ void measure_bridge(void) {
   link l;
   image i = NEAR_TAKE(empty);
   uint32_t since = cycles();
-  good = good && near_run(&l, &i) == LVD_OK && near_wait().state == LVD_FAR_ENDED;
+  good = good && near_run(&l, &i) == LVD_OK && near_wait().state == LVD_REMOTE_EXITED;
   uint32_t load = cycles() - since;
 
   i = NEAR_TAKE(echo);
@@ -40,7 +40,7 @@ void measure_bridge(void) {
     uint32_t took = cycles() - since;
     if (n == 0 || took > ring) ring = took;
   }
-  good = good && near_wait().state == LVD_FAR_ENDED;
+  good = good && near_wait().state == LVD_REMOTE_EXITED;
   check("a program that does nothing, and a doorbell each way", good);
   cost("a doorbell there and back:           ", ring);
   cost("loading and running an empty program:", load);
@@ -204,7 +204,7 @@ static void measure(const char *name, uint32_t least, image i, uint32_t (*alone)
   since = cycles();
   good = good && near_run(&l, &i) == LVD_OK && both(&l, two);
   uint32_t split = cycles() - since;
-  good = good && near_wait().state == LVD_FAR_ENDED && same(words);
+  good = good && near_wait().state == LVD_REMOTE_EXITED && same(words);
   uint32_t ratio = good ? (uint32_t)(single / (split / 100)) : 0;
   print("| ");
   print(name);

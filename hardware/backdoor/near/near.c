@@ -23,7 +23,7 @@ static bool over(void) {
   if (in_trouble()) return true;
   uint32_t command = lvd_load_relaxed_u32(&near_window->command);
   return lvd_load_acquire_u32(&near_window->answered) == command &&
-         lvd_load_acquire_u32(&near_window->state) != LVD_FAR_RUNS;
+         lvd_load_acquire_u32(&near_window->state) != LVD_REMOTE_RUNNING;
 }
 
 bool near_boot(uint32_t watch_ms, bool spoil) {
@@ -41,7 +41,7 @@ bool near_boot(uint32_t watch_ms, bool spoil) {
   lvd_fence_seq_cst();
   bridge_write(BRIDGE_RUN, 1);
   uint32_t since = bridge_read(BRIDGE_CYCLES);
-  while (lvd_load_acquire_u32(&near_window->state) != LVD_FAR_READY) {
+  while (lvd_load_acquire_u32(&near_window->state) != LVD_REMOTE_READY) {
     if (bridge_read(BRIDGE_CYCLES) - since > COMES_WITHIN) return false;
     bridge_sleep();
   }
@@ -87,15 +87,16 @@ lvd_status near_run(link *l, const image *i) {
 static outcome said(void) {
   enum bridge_trouble trouble = (enum bridge_trouble)bridge_read(BRIDGE_TROUBLE);
   if (trouble == BRIDGE_NONE)
-    return (outcome){(enum lvd_far_state)lvd_load_acquire_u32(&near_window->state),
+    return (outcome){(enum lvd_remote_state)lvd_load_acquire_u32(&near_window->state),
                      near_window->status, trouble, 0, 0};
-  return (outcome){trouble == BRIDGE_HUNG ? LVD_FAR_HUNG : LVD_FAR_FAILED, LVD_E_FAULT, trouble,
-                   bridge_read(BRIDGE_PC), bridge_read(BRIDGE_VALUE)};
+  return (outcome){trouble == BRIDGE_HUNG ? LVD_REMOTE_HUNG : LVD_REMOTE_FAILED, LVD_E_FAULT,
+                   trouble, bridge_read(BRIDGE_PC), bridge_read(BRIDGE_VALUE)};
 }
 
 outcome near_wait(void) {
   await_answer(lvd_load_relaxed_u32(&near_window->command));
-  while (!in_trouble() && lvd_load_acquire_u32(&near_window->state) == LVD_FAR_RUNS) bridge_sleep();
+  while (!in_trouble() && lvd_load_acquire_u32(&near_window->state) == LVD_REMOTE_RUNNING)
+    bridge_sleep();
   return said();
 }
 

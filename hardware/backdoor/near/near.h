@@ -23,9 +23,9 @@ NEAR_IMAGE(wavelet);
 
 /* How a program ended, or the loader's answer. */
 typedef struct outcome {
-  enum lvd_far_state state;
+  enum lvd_remote_state state;
   uint32_t status;
-  enum bridge_trouble trouble; /* LVD_FAR_FAILED, LVD_FAR_HUNG */
+  enum bridge_trouble trouble; /* LVD_REMOTE_FAILED, LVD_REMOTE_HUNG */
   uint32_t pc, value;
 } outcome;
 

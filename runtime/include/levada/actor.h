@@ -4,10 +4,10 @@
  *
  * The runtime calls `run` on one worker at a time, after an item that the actor waited for has
  * arrived. `run` fires as often as it can, and returns
- *   LVD_WAIT   it cannot fire, and has declared the wake conditions with lvd_await_*; the
+ *   LVD_RUN_WAIT   it cannot fire, and has declared the wake conditions with lvd_await_*; the
  *              runtime calls it again once one of them holds, and not before.
- *   LVD_YIELD  it could continue, but yields (lvd_should_yield returned true).
- *   LVD_DONE   it will never fire again; its outputs end.
+ *   LVD_RUN_YIELD  it could continue, but yields (lvd_should_yield returned true).
+ *   LVD_RUN_DONE   it will never fire again; its outputs end.
  * The runtime publishes everything put and got when `run` returns. `run` may call lvd_push and
  * lvd_pop earlier, so that other actors can overlap with it.
  *
@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-typedef enum lvd_verdict { LVD_WAIT, LVD_YIELD, LVD_DONE } lvd_verdict;
+typedef enum lvd_run_result { LVD_RUN_WAIT, LVD_RUN_YIELD, LVD_RUN_DONE } lvd_run_result;
 
 typedef struct lvd_actor lvd_actor;
 
@@ -41,28 +41,28 @@ typedef struct lvd_action_class {
  * limit can be stopped. */
 #define LVD_CLASS_ABANDONABLE 1u
 
-/* `run` may block, through lvd_blocking (native.h): it is called on a stack of its own, and while
+/* `run` may block, through lvd_run_blocking (native.h): it is called on a stack of its own, and while
  * it waits the worker runs other work. What it has put and got before is published. Compiled CAL
  * has this flag where it calls native functions or prints. */
-#define LVD_CLASS_MAY_WAIT 2u
+#define LVD_CLASS_CAN_BLOCK 2u
 
-/* A firing that waits in lvd_wait_input (native.h) has had no effect yet: it may be discarded, and
+/* A firing that waits in lvd_wait_input_restartable (native.h) has had no effect yet: it may be discarded, and
  * repeated by a new version, or not at all when the application drains. For actors without inputs.
  */
-#define LVD_CLASS_RESTARTS 4u
+#define LVD_CLASS_RESTARTABLE 4u
 
 /* A variable of an actor's state. It is common to two versions of a class if name and type are
  * equal. */
-typedef struct lvd_variable {
+typedef struct lvd_state_var {
   const char *name, *type;
   uint32_t offset, size; /* bytes */
   bool text;             /* it consists of pointers to strings */
-} lvd_variable;
+} lvd_state_var;
 
-/* The state that an actor transfers to a new version (lvd_app_take_over). */
-typedef struct lvd_memory {
+/* The state that an actor transfers to a new version (lvd_app_upgrade_from). */
+typedef struct lvd_state_schema {
   uint32_t variables;
-  const lvd_variable *variable;
+  const lvd_state_var *variable;
   /* The state of the action schedule (FSM), if there is one: a uint32_t at the start of the
    * actor's state; the value `first` stands for state[0], a lower value for no state entered yet.
    */
@@ -70,7 +70,7 @@ typedef struct lvd_memory {
   const char *const *state;
   /* per output: true if its elements are pointers to strings; null: none are */
   const bool *texts;
-} lvd_memory;
+} lvd_state_schema;
 
 /* What all instances of an actor share. Constant; must outlive all of them. */
 typedef struct lvd_actor_class {
@@ -83,9 +83,9 @@ typedef struct lvd_actor_class {
   const lvd_port_class *output;
   const lvd_action_class *action;
   void (*init)(lvd_actor *self); /* once, on a worker, before the first run; may be null */
-  lvd_verdict (*run)(lvd_actor *self);
-  void (*end)(lvd_actor *self); /* once, at unload of the application; may be null */
-  const lvd_memory *memory;     /* null: a new version starts with fresh state */
+  lvd_run_result (*run)(lvd_actor *self);
+  void (*end)(lvd_actor *self);         /* once, at unload of the application; may be null */
+  const lvd_state_schema *state_schema; /* null: a new version starts with fresh state */
 } lvd_actor_class;
 
 /* One instance, as `run` sees it. */
@@ -102,21 +102,21 @@ struct lvd_actor {
   /* the native function that run is in (never abandoned half-way), or null; run sets it */
   const char *native;
   /* The current firing has had no effect yet, as in a guard; run sets it. A source that waits in
-   * lvd_wait_input (native.h) meanwhile ends there if its application drains. */
-  bool looks;
+   * lvd_wait_input_restartable (native.h) meanwhile ends there if its application drains. */
+  bool in_guard;
 };
 
-/* Should run return LVD_YIELD soon? Loads one rarely changing cache line: check once per firing,
+/* Should run return LVD_RUN_YIELD soon? Loads one rarely changing cache line: check once per firing,
  * or once per bounded loop of firings. */
 static inline bool lvd_should_yield(const lvd_actor *self) {
   return LVD_UNLIKELY(lvd_load_relaxed_u32(self->yield) != 0);
 }
 
-/* Before LVD_WAIT: wake this actor when input `port` has `n` elements (n <= its capacity). */
+/* Before LVD_RUN_WAIT: wake this actor when input `port` has `n` elements (n <= its capacity). */
 static inline void lvd_await_elements(lvd_actor *self, uint32_t port, uint32_t n) {
   self->in[port].await = n;
 }
-/* Before LVD_WAIT: wake it when output `port` has room for `n` elements. Any awaited condition
+/* Before LVD_RUN_WAIT: wake it when output `port` has room for `n` elements. Any awaited condition
  * wakes. */
 static inline void lvd_await_room(lvd_actor *self, uint32_t port, uint32_t n) {
   self->out[port].await = n;
@@ -169,10 +169,10 @@ typedef struct lvd_port_ref {
 
 /* A channel end that is not an actor's but held by the program (lvd_app_producer,
  * lvd_app_consumer). */
-#define LVD_OUTSIDE UINT32_MAX
+#define LVD_EXTERNAL UINT32_MAX
 
 typedef struct lvd_channel_desc {
-  lvd_port_ref from; /* {LVD_OUTSIDE, 0}: the program puts */
+  lvd_port_ref from; /* {LVD_EXTERNAL, 0}: the program puts */
   uint32_t consumers;
   const lvd_port_ref *to;
   uint32_t elem_size;
@@ -181,7 +181,7 @@ typedef struct lvd_channel_desc {
 } lvd_channel_desc;
 
 typedef struct lvd_network {
-  uint32_t layout; /* LVD_LAYOUT */
+  uint32_t abi_version; /* LVD_ABI_VERSION */
   const char *name;
   uint32_t actors, channels;
   const lvd_actor_desc *actor;

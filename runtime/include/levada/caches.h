@@ -5,12 +5,12 @@
  *   clean   writes back data written before, ahead of anything written later
  *   drop    invalidates: later reads come from memory; data not cleaned may be lost
  *
- * The far side provides and calls them. The host maps the window uncached or is coherent, as
+ * The remote side provides and calls them. The host maps the window uncached or is coherent, as
  * device files of the kernel (UIO, /dev/mem) and emulators are.
  *
  * Rules
- *   K1  A line (LVD_LINE bytes, or less) of shared memory has one writer at a time. Only
- *       exception: the word of the far side's bell, where each side writes the same values, so
+ *   K1  A line (LVD_CACHE_LINE bytes, or less) of shared memory has one writer at a time. Only
+ *       exception: the word of the remote side's bell, where each side writes the same values, so
  *       that at most a ring that was already observed is lost.
  *   K2  Data is cleaned before the word that announces it, and that word before the doorbell
  *       is rung.
@@ -19,16 +19,16 @@
  *   K4  A dropped line holds no data of this side that is still needed. Memory that is given
  *       back has no dirty lines that could be written back later: it was cleaned or dropped.
  *
- * Freestanding programs call them through `lvd_far_caches`, a table that the loader passes
- * (lvd_far_board). Without a table a hook costs a load and a branch, with LVD_CACHES=0 nothing.
+ * Freestanding programs call them through `lvd_remote_caches`, a table that the loader passes
+ * (lvd_remote_hal). Without a table a hook costs a load and a branch, with LVD_CACHES=0 nothing.
  * C17 and C++17. */
 #ifndef LVD_CACHES_H
 #define LVD_CACHES_H
 
 #include <levada/base.h>
 
-/* 1: the hooks are called. A freestanding program that is not linked with the far library must
- * either use -DLVD_CACHES=0 or define `lvd_far_caches` itself. */
+/* 1: the hooks are called. A freestanding program that is not linked with the remote library must
+ * either use -DLVD_CACHES=0 or define `lvd_remote_caches` itself. */
 #ifndef LVD_CACHES
 #if __STDC_HOSTED__
 #define LVD_CACHES 0
@@ -45,24 +45,24 @@ extern "C" {
  * access of this processor is performed before. */
 typedef struct lvd_caches {
   void (*clean)(const void *at, size_t size);
-  void (*drop)(const void *at, size_t size);
+  void (*invalidate)(const void *at, size_t size);
 } lvd_caches;
 
 #if LVD_CACHES
-extern const lvd_caches *lvd_far_caches; /* null: nothing to do */
+extern const lvd_caches *lvd_remote_caches; /* null: nothing to do */
 #endif
 
 static inline void lvd_cache_clean(const void *at, size_t size) {
 #if LVD_CACHES
-  if (lvd_far_caches) lvd_far_caches->clean(at, size);
+  if (lvd_remote_caches) lvd_remote_caches->clean(at, size);
 #else
   (void)at, (void)size;
 #endif
 }
 
-static inline void lvd_cache_drop(const void *at, size_t size) {
+static inline void lvd_cache_invalidate(const void *at, size_t size) {
 #if LVD_CACHES
-  if (lvd_far_caches) lvd_far_caches->drop(at, size);
+  if (lvd_remote_caches) lvd_remote_caches->invalidate(at, size);
 #else
   (void)at, (void)size;
 #endif

@@ -71,25 +71,26 @@ enum { LVD_OPEN = 0, LVD_CLOSED = 1 /* above: an lvd_status, as 1 + status */ };
 
 /* The cursor values at which a waiting side is to be woken. Written by that side only; the waker
  * never clears it, so that a late waker cannot overwrite a newer request. */
-typedef struct lvd_mark {
+typedef struct lvd_wake_mark {
   lvd_a32 armed; /* 1: waiting */
   lvd_a32 at;    /* wake when the other side's cursor reaches this (the threshold), */
   lvd_a32 need;  /* or this when the other side parks: the least that allows progress */
-} lvd_mark;
+} lvd_wake_mark;
 
-typedef struct lvd_consumer_lines {
-  LVD_ALIGNED(LVD_LINE)
+typedef struct lvd_consumer_shared {
+  LVD_ALIGNED(LVD_CACHE_LINE)
   lvd_a32 head;     /* all elements before it may be overwritten; written by the consumer */
   lvd_a32 state;    /* LVD_OPEN, or LVD_CLOSED: it reads no more */
   lvd_a32 released; /* head at the last release: further pops may take long */
-  LVD_ALIGNED(LVD_LINE) lvd_mark elements; /* the consumer waits for elements */
-  LVD_ALIGNED(LVD_LINE) lvd_mark room;     /* the producer waits for room from this consumer */
-} lvd_consumer_lines;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_wake_mark elements; /* the consumer waits for elements */
+  LVD_ALIGNED(LVD_CACHE_LINE)
+  lvd_wake_mark room; /* the producer waits for room from this consumer */
+} lvd_consumer_shared;
 
 typedef struct lvd_channel {
   /* Constant after creation. */
-  LVD_ALIGNED(LVD_LINE) uint32_t magic;
-  uint32_t layout;
+  LVD_ALIGNED(LVD_CACHE_LINE) uint32_t magic;
+  uint32_t abi_version;
   uint32_t line;
   uint32_t elem_size;
   uint32_t slots;    /* elements in the ring: a power of two */
@@ -98,27 +99,27 @@ typedef struct lvd_channel {
   uint32_t flags;
   int64_t data; /* offset of the ring from this header */
   /* Written by the producer. */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 tail; /* all elements before it may be read */
-  lvd_a32 state;                      /* LVD_OPEN, LVD_CLOSED or 1 + an lvd_status */
-  lvd_a32 flushed;                    /* tail at the last flush: further pushes may take long */
-  lvd_consumer_lines consumer[1];     /* actually `consumers` of them */
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 tail; /* all elements before it may be read */
+  lvd_a32 state;                            /* LVD_OPEN, LVD_CLOSED or 1 + an lvd_status */
+  lvd_a32 flushed;                 /* tail at the last flush: further pushes may take long */
+  lvd_consumer_shared consumer[1]; /* actually `consumers` of them */
 } lvd_channel;
 
 #define LVD_CHANNEL_CAPACITY  (1u << 30) /* maximum capacity in elements */
 #define LVD_CHANNEL_CONSUMERS 4096u      /* maximum number of consumers */
 
 static inline size_t lvd_channel_header_size(uint32_t consumers) {
-  return offsetof(lvd_channel, consumer) + consumers * sizeof(lvd_consumer_lines);
+  return offsetof(lvd_channel, consumer) + consumers * sizeof(lvd_consumer_shared);
 }
 
-/* Initializes an empty channel at `ch` (lvd_channel_header_size bytes, aligned to LVD_LINE) with
+/* Initializes an empty channel at `ch` (lvd_channel_header_size bytes, aligned to LVD_CACHE_LINE) with
  * its ring of `slots` elements at `data`. The caller owns the memory, and has checked: slots is a
  * power of two, 1 <= capacity <= slots, elem_size >= 1, consumers >= 1. */
 static inline void lvd_channel_init(lvd_channel *ch, void *data, uint32_t elem_size, uint32_t slots,
                                     uint32_t capacity, uint32_t consumers, uint32_t flags) {
   ch->magic = LVD_CHANNEL_MAGIC;
-  ch->layout = LVD_LAYOUT;
-  ch->line = LVD_LINE;
+  ch->abi_version = LVD_ABI_VERSION;
+  ch->line = LVD_CACHE_LINE;
   ch->elem_size = elem_size;
   ch->slots = slots;
   ch->capacity = capacity;
@@ -129,7 +130,7 @@ static inline void lvd_channel_init(lvd_channel *ch, void *data, uint32_t elem_s
   lvd_store_relaxed_u32(&ch->state, LVD_OPEN);
   lvd_store_relaxed_u32(&ch->flushed, 0);
   for (uint32_t i = 0; i < consumers; i++) {
-    lvd_consumer_lines *c = &ch->consumer[i];
+    lvd_consumer_shared *c = &ch->consumer[i];
     lvd_store_relaxed_u32(&c->head, 0);
     lvd_store_relaxed_u32(&c->state, LVD_OPEN);
     lvd_store_relaxed_u32(&c->released, 0);
@@ -143,16 +144,16 @@ static inline void lvd_channel_init(lvd_channel *ch, void *data, uint32_t elem_s
 }
 
 /* A copy of the constants of the header. */
-typedef struct lvd_shape {
+typedef struct lvd_channel_layout {
   int64_t data;
   uint32_t elem_size, slots, capacity, consumers, flags;
-} lvd_shape;
+} lvd_channel_layout;
 
 /* Reads each word of the header once, so that the values checked are the values used. Volatile, so
  * that the compiler cannot read a word again. */
-static inline lvd_shape lvd_shape_of(const lvd_channel *ch) {
+static inline lvd_channel_layout lvd_channel_layout_of(const lvd_channel *ch) {
   const volatile lvd_channel *v = ch;
-  lvd_shape s;
+  lvd_channel_layout s;
   s.data = v->data;
   s.elem_size = v->elem_size;
   s.slots = v->slots;
@@ -163,22 +164,23 @@ static inline lvd_shape lvd_shape_of(const lvd_channel *ch) {
 }
 
 /* Validates a header in memory with untrusted writers. This side may access `size` bytes from
- * `ch`; header and ring must be within them (the ring twice, if mirrored). LVD_E_LAYOUT: made by
+ * `ch`; header and ring must be within them (the ring twice, if mirrored). LVD_E_ABI: made by
  * another version, or for another cache line size; LVD_E_CORRUPT: not a channel, or one that
  * exceeds the memory; LVD_E_ARGUMENT: `ch` is null or misaligned, or `size` too small. */
-static inline lvd_status lvd_shape_read(const lvd_channel *ch, size_t size, lvd_shape *out) {
+static inline lvd_status lvd_channel_layout_read(const lvd_channel *ch, size_t size,
+                                                 lvd_channel_layout *out) {
   const volatile lvd_channel *v = ch;
-  if (!ch || (uintptr_t)ch % LVD_LINE || size < sizeof(lvd_channel)) return LVD_E_ARGUMENT;
+  if (!ch || (uintptr_t)ch % LVD_CACHE_LINE || size < sizeof(lvd_channel)) return LVD_E_ARGUMENT;
   if (v->magic != LVD_CHANNEL_MAGIC) return LVD_E_CORRUPT;
-  if (v->layout != LVD_LAYOUT || v->line != LVD_LINE) return LVD_E_LAYOUT;
-  lvd_shape s = lvd_shape_of(ch);
+  if (v->abi_version != LVD_ABI_VERSION || v->line != LVD_CACHE_LINE) return LVD_E_ABI;
+  lvd_channel_layout s = lvd_channel_layout_of(ch);
   if (s.elem_size == 0 || s.slots == 0 || (s.slots & (s.slots - 1)) != 0 || s.capacity == 0 ||
       s.capacity > s.slots || s.capacity > LVD_CHANNEL_CAPACITY || s.consumers == 0 ||
       s.consumers > LVD_CHANNEL_CONSUMERS || (s.flags & ~LVD_CHANNEL_MIRRORED) != 0)
     return LVD_E_CORRUPT;
   uint64_t header = lvd_channel_header_size(s.consumers), ring = (uint64_t)s.slots * s.elem_size;
   if (s.flags & LVD_CHANNEL_MIRRORED) ring *= 2; /* below 2^64: slots are at most 2^31 */
-  if (s.data < 0 || (uint64_t)s.data < header || (uint64_t)s.data % LVD_LINE != 0 ||
+  if (s.data < 0 || (uint64_t)s.data < header || (uint64_t)s.data % LVD_CACHE_LINE != 0 ||
       (uint64_t)s.data > size || ring > size - (uint64_t)s.data)
     return LVD_E_CORRUPT;
   *out = s;
@@ -210,13 +212,13 @@ typedef struct lvd_producer {
   uint32_t elem_size;
   uint32_t capacity;
   uint32_t consumers;
-  uint32_t fenced;    /* [light] must be a seq_cst fence */
-  uint32_t threshold; /* >= 1: room at which a parked producer is woken */
-  uint32_t await;     /* room awaited by an actor; 0: none (lvd_await_room) */
-  bool mirrored;      /* the ring is mapped twice in a row */
-  bool corrupt;       /* the other side violated the protocol: no more transfers, */
-  bool told;          /* and this has been reported, once */
-  uint64_t wakes;     /* counters: consumers woken; times found full */
+  uint32_t fenced;       /* [light] must be a seq_cst fence */
+  uint32_t threshold;    /* >= 1: room at which a parked producer is woken */
+  uint32_t await;        /* room awaited by an actor; 0: none (lvd_await_room) */
+  bool mirrored;         /* the ring is mapped twice in a row */
+  bool corrupt;          /* the other side violated the protocol: no more transfers, */
+  bool corrupt_reported; /* and this has been reported, once */
+  uint64_t wakes;        /* counters: consumers woken; times found full */
   uint64_t full;
 } lvd_producer;
 
@@ -225,7 +227,7 @@ typedef struct lvd_consumer {
   uint64_t got;   /* the next element to get */
   uint64_t limit; /* got may advance to here, as far as is known */
   uint64_t popped;
-  lvd_consumer_lines *lines;
+  lvd_consumer_shared *lines;
   lvd_channel *channel;
   lvd_waiter *peer; /* the producer; null: none to wake */
   lvd_waiter *self; /* what to wake when this side waits; null: it cannot wait */
@@ -242,7 +244,7 @@ typedef struct lvd_consumer {
   uint64_t empty;
 } lvd_consumer;
 
-static inline void lvd_producer_make(lvd_producer *p, lvd_channel *ch, const lvd_shape *s,
+static inline void lvd_producer_make(lvd_producer *p, lvd_channel *ch, const lvd_channel_layout *s,
                                      lvd_waiter **peers, bool fenced) {
   p->data = (unsigned char *)ch + s->data;
   p->tail = &ch->tail;
@@ -258,11 +260,11 @@ static inline void lvd_producer_make(lvd_producer *p, lvd_channel *ch, const lvd
   p->threshold = 1;
   p->await = 0;
   p->mirrored = (s->flags & LVD_CHANNEL_MIRRORED) != 0;
-  p->corrupt = p->told = false;
+  p->corrupt = p->corrupt_reported = false;
   p->wakes = p->full = 0;
 }
 
-static inline void lvd_consumer_make(lvd_consumer *c, lvd_channel *ch, const lvd_shape *s,
+static inline void lvd_consumer_make(lvd_consumer *c, lvd_channel *ch, const lvd_channel_layout *s,
                                      uint32_t index, lvd_waiter *peer, bool fenced) {
   c->data = (const unsigned char *)ch + s->data;
   c->lines = &ch->consumer[index];
@@ -286,23 +288,23 @@ static inline void lvd_consumer_make(lvd_consumer *c, lvd_channel *ch, const lvd
  * move or a restart. */
 static inline void lvd_producer_attach(lvd_producer *p, lvd_channel *ch, lvd_waiter **peers,
                                        bool fenced) {
-  lvd_shape s = lvd_shape_of(ch);
+  lvd_channel_layout s = lvd_channel_layout_of(ch);
   lvd_producer_make(p, ch, &s, peers, fenced);
 }
 static inline void lvd_consumer_attach(lvd_consumer *c, lvd_channel *ch, uint32_t index,
                                        lvd_waiter *peer, bool fenced) {
-  lvd_shape s = lvd_shape_of(ch);
+  lvd_channel_layout s = lvd_channel_layout_of(ch);
   lvd_consumer_make(c, ch, &s, index, peer, fenced);
 }
 
 /* The same in memory with untrusted writers, of which this side may access `size` bytes from `ch`.
- * LVD_E_LAYOUT, LVD_E_CORRUPT: as for lvd_shape_read; LVD_E_ARGUMENT: the elements do not have
+ * LVD_E_ABI, LVD_E_CORRUPT: as for lvd_channel_layout_read; LVD_E_ARGUMENT: the elements do not have
  * `elem_size` bytes, or there is no consumer `index`. [light] is a fence here, since membarrier
  * does not reach the cores of another process. */
 static inline lvd_status lvd_producer_attach_shared(lvd_producer *p, lvd_channel *ch, size_t size,
                                                     uint32_t elem_size, lvd_waiter **peers) {
-  lvd_shape s;
-  lvd_status status = lvd_shape_read(ch, size, &s);
+  lvd_channel_layout s;
+  lvd_status status = lvd_channel_layout_read(ch, size, &s);
   if (status != LVD_OK) return status;
   if (s.elem_size != elem_size) return LVD_E_ARGUMENT;
   lvd_producer_make(p, ch, &s, peers, true);
@@ -311,8 +313,8 @@ static inline lvd_status lvd_producer_attach_shared(lvd_producer *p, lvd_channel
 static inline lvd_status lvd_consumer_attach_shared(lvd_consumer *c, lvd_channel *ch, size_t size,
                                                     uint32_t elem_size, uint32_t index,
                                                     lvd_waiter *peer) {
-  lvd_shape s;
-  lvd_status status = lvd_shape_read(ch, size, &s);
+  lvd_channel_layout s;
+  lvd_status status = lvd_channel_layout_read(ch, size, &s);
   if (status != LVD_OK) return status;
   if (s.elem_size != elem_size || index >= s.consumers) return LVD_E_ARGUMENT;
   lvd_consumer_make(c, ch, &s, index, peer, true);
@@ -320,7 +322,7 @@ static inline lvd_status lvd_consumer_attach_shared(lvd_consumer *c, lvd_channel
 }
 
 /* The cheap half of the barrier pair of guarantee C3. */
-static inline void lvd_barrier_light(uint32_t fenced) {
+static inline void lvd_membarrier_light(uint32_t fenced) {
   if (LVD_UNLIKELY(fenced))
     lvd_fence_seq_cst();
   else
@@ -337,20 +339,20 @@ static inline void lvd_elements_clean(const lvd_producer *p, uint64_t from, uint
 #if LVD_CACHES
   uint32_t at = (uint32_t)from & p->mask, slots = p->mask + 1;
   uint32_t first = n < slots - at ? (uint32_t)n : slots - at;
-  if (!lvd_far_caches) return;
+  if (!lvd_remote_caches) return;
   lvd_cache_clean(p->data + (size_t)at * p->elem_size, (size_t)first * p->elem_size);
   if (n > first) lvd_cache_clean(p->data, (size_t)(n - first) * p->elem_size);
 #else
   (void)p, (void)from, (void)n;
 #endif
 }
-static inline void lvd_elements_drop(const lvd_consumer *c, uint64_t from, uint64_t n) {
+static inline void lvd_elements_invalidate(const lvd_consumer *c, uint64_t from, uint64_t n) {
 #if LVD_CACHES
   uint32_t at = (uint32_t)from & c->mask, slots = c->mask + 1;
   uint32_t first = n < slots - at ? (uint32_t)n : slots - at;
-  if (!lvd_far_caches) return;
-  lvd_cache_drop(c->data + (size_t)at * c->elem_size, (size_t)first * c->elem_size);
-  if (n > first) lvd_cache_drop(c->data, (size_t)(n - first) * c->elem_size);
+  if (!lvd_remote_caches) return;
+  lvd_cache_invalidate(c->data + (size_t)at * c->elem_size, (size_t)first * c->elem_size);
+  if (n > first) lvd_cache_invalidate(c->data, (size_t)(n - first) * c->elem_size);
 #else
   (void)c, (void)from, (void)n;
 #endif
@@ -368,12 +370,12 @@ static inline uint32_t lvd_producer_refuse(lvd_producer *p) {
 }
 
 /* Reads the consumers' cursors; returns the current room in elements. */
-LVD_APART uint32_t lvd_room_refresh(lvd_producer *p) {
+LVD_NOINLINE uint32_t lvd_room_refresh(lvd_producer *p) {
   lvd_channel *ch = p->channel;
   uint32_t tail = (uint32_t)p->put, used = 0;
   for (uint32_t i = 0; i < p->consumers; i++) {
-    lvd_consumer_lines *c = &ch->consumer[i];
-    lvd_cache_drop(&c->head, LVD_LINE);
+    lvd_consumer_shared *c = &ch->consumer[i];
+    lvd_cache_invalidate(&c->head, LVD_CACHE_LINE);
     uint32_t u = tail - lvd_load_acquire_u32(&c->head);
     if (u > used && lvd_load_acquire_u32(&c->state) == LVD_OPEN) used = u;
   }
@@ -397,12 +399,12 @@ static inline uint32_t lvd_room(lvd_producer *p, uint32_t want) {
 }
 
 /* Memory for the next elements: contiguous for all the room if the ring is mirrored, else for
- * lvd_put_edge elements. Valid until the next push. */
+ * lvd_put_contiguous elements. Valid until the next push. */
 static inline void *lvd_put_span(const lvd_producer *p) {
   return p->data + (size_t)((uint32_t)p->put & p->mask) * p->elem_size;
 }
 /* Contiguous elements from lvd_put_span to the end of the ring. */
-static inline uint32_t lvd_put_edge(const lvd_producer *p) {
+static inline uint32_t lvd_put_contiguous(const lvd_producer *p) {
   if (p->mirrored) return p->mask + 1;
   return p->mask + 1 - ((uint32_t)p->put & p->mask);
 }
@@ -410,20 +412,20 @@ static inline uint32_t lvd_put_edge(const lvd_producer *p) {
 /* Declares `n` elements of the span as written. They become visible at the push. */
 static inline void lvd_put_done(lvd_producer *p, uint32_t n) { p->put += n; }
 
-/* Prefetches the cache line LVD_AHEAD bytes after `at` for writing or reading: with producer and
+/* Prefetches the cache line LVD_PREFETCH_DISTANCE bytes after `at` for writing or reading: with producer and
  * consumer on different cores, a miss costs ten times as much as the work on a line. A hint: any
  * address is allowed. */
-#define LVD_AHEAD 512
-static inline void lvd_ahead_put(const void *at) {
+#define LVD_PREFETCH_DISTANCE 512
+static inline void lvd_prefetch_write(const void *at) {
 #if defined(__x86_64__)
   /* For the oldest processors the builtin would prefetch for reading only. */
-  __asm__ volatile("prefetchw %0" : : "m"(*((const char *)at + LVD_AHEAD)));
+  __asm__ volatile("prefetchw %0" : : "m"(*((const char *)at + LVD_PREFETCH_DISTANCE)));
 #else
-  __builtin_prefetch((const char *)at + LVD_AHEAD, 1);
+  __builtin_prefetch((const char *)at + LVD_PREFETCH_DISTANCE, 1);
 #endif
 }
-static inline void lvd_ahead_get(const void *at) {
-  __builtin_prefetch((const char *)at + LVD_AHEAD, 0);
+static inline void lvd_prefetch_read(const void *at) {
+  __builtin_prefetch((const char *)at + LVD_PREFETCH_DISTANCE, 0);
 }
 
 /* Puts one element of type T; there must be room. The producer is evaluated once. */
@@ -431,7 +433,7 @@ static inline void lvd_ahead_get(const void *at) {
   do {                                                                                             \
     lvd_producer *lvd_p_ = (p);                                                                    \
     T *lvd_to_ = (T *)(void *)lvd_p_->data + ((uint32_t)lvd_p_->put & lvd_p_->mask);               \
-    lvd_ahead_put(lvd_to_);                                                                        \
+    lvd_prefetch_write(lvd_to_);                                                                   \
     *lvd_to_ = (__VA_ARGS__);                                                                      \
     lvd_p_->put++;                                                                                 \
   } while (0)
@@ -440,8 +442,8 @@ static inline void lvd_ahead_get(const void *at) {
 static inline void lvd_wake_consumers(lvd_producer *p, bool parking) {
   uint32_t tail = (uint32_t)p->pushed;
   for (uint32_t i = 0; i < p->consumers; i++) {
-    lvd_mark *m = &p->channel->consumer[i].elements;
-    lvd_cache_drop(m, sizeof *m);
+    lvd_wake_mark *m = &p->channel->consumer[i].elements;
+    lvd_cache_invalidate(m, sizeof *m);
     if (LVD_LIKELY(!lvd_load_relaxed_u32(&m->armed))) continue;
     if (!lvd_reached(tail, lvd_load_relaxed_u32(parking ? &m->need : &m->at))) continue;
     if (p->peers && p->peers[i]) p->wakes += p->peers[i]->wake(p->peers[i]);
@@ -453,10 +455,10 @@ static inline void lvd_push(lvd_producer *p) {
   lvd_elements_clean(p, p->pushed, p->put - p->pushed);
   p->pushed = p->put;
   lvd_store_release_u32(p->tail, (uint32_t)p->put);
-  lvd_cache_clean(p->tail, LVD_LINE);
-  lvd_barrier_light(p->fenced);
+  lvd_cache_clean(p->tail, LVD_CACHE_LINE);
+  lvd_membarrier_light(p->fenced);
   if (LVD_LIKELY(p->consumers == 1)) {
-    lvd_cache_drop(&p->channel->consumer[0].elements, sizeof(lvd_mark));
+    lvd_cache_invalidate(&p->channel->consumer[0].elements, sizeof(lvd_wake_mark));
     if (LVD_UNLIKELY(lvd_load_relaxed_u32(&p->channel->consumer[0].elements.armed))) {
       lvd_producer apart = *p;
       lvd_wake_consumers(&apart, false);
@@ -477,21 +479,21 @@ static inline void lvd_flush(lvd_producer *p) {
   }
   if (lvd_load_relaxed_u32(&p->channel->flushed) != (uint32_t)p->put)
     lvd_store_relaxed_u32(&p->channel->flushed, (uint32_t)p->put);
-  lvd_cache_clean(p->tail, LVD_LINE);
-  lvd_barrier_light(p->fenced);
+  lvd_cache_clean(p->tail, LVD_CACHE_LINE);
+  lvd_membarrier_light(p->fenced);
   lvd_wake_consumers(p, true);
 }
 
-/* Ends the stream, with LVD_OK or an error (any except LVD_E_TIME). Publishes all elements put,
+/* Ends the stream, with LVD_OK or an error (any except LVD_E_TIMEOUT). Publishes all elements put,
  * and wakes all consumers unconditionally. */
-static inline void lvd_end(lvd_producer *p, lvd_status why) {
+static inline void lvd_producer_close(lvd_producer *p, lvd_status why) {
   lvd_elements_clean(p, p->pushed, p->put - p->pushed);
   p->pushed = p->put;
   lvd_store_release_u32(p->tail, (uint32_t)p->put);
   lvd_store_relaxed_u32(&p->channel->flushed, (uint32_t)p->put);
   lvd_store_release_u32(&p->channel->state, LVD_CLOSED + (uint32_t)why);
-  lvd_cache_clean(p->tail, LVD_LINE);
-  lvd_barrier_light(p->fenced);
+  lvd_cache_clean(p->tail, LVD_CACHE_LINE);
+  lvd_membarrier_light(p->fenced);
   for (uint32_t i = 0; i < p->consumers; i++)
     if (p->peers && p->peers[i]) p->peers[i]->wake(p->peers[i]);
 }
@@ -507,12 +509,12 @@ static inline uint32_t lvd_room_mark(const lvd_producer *p, uint32_t want) {
 static inline bool lvd_producer_ready(lvd_producer *p, uint32_t want) {
   uint32_t room = lvd_room_refresh(p), mark = lvd_room_mark(p, want);
   if (room >= mark) return true;
-  if (LVD_UNLIKELY(p->corrupt)) return !p->told && (p->told = true);
+  if (LVD_UNLIKELY(p->corrupt)) return !p->corrupt_reported && (p->corrupt_reported = true);
   if (room < want) return false;
   /* a consumer at this cursor leaves no room */
   uint32_t empty = (uint32_t)p->put - p->capacity;
   for (uint32_t i = 0; i < p->consumers; i++) {
-    lvd_consumer_lines *c = &p->channel->consumer[i];
+    lvd_consumer_shared *c = &p->channel->consumer[i];
     if (lvd_load_relaxed_u32(&c->state) != LVD_OPEN) continue;
     if (lvd_load_relaxed_u32(&c->head) - empty >= mark) continue;
     if (!lvd_reached(lvd_load_relaxed_u32(&c->released), empty + want)) return false;
@@ -527,7 +529,7 @@ static inline bool lvd_producer_arm(lvd_producer *p, uint32_t want) {
   uint32_t empty = (uint32_t)p->put - p->capacity, mark = lvd_room_mark(p, want);
   p->full++;
   for (uint32_t i = 0; i < p->consumers; i++) {
-    lvd_mark *m = &p->channel->consumer[i].room;
+    lvd_wake_mark *m = &p->channel->consumer[i].room;
     lvd_store_relaxed_u32(&m->at, empty + mark);
     lvd_store_relaxed_u32(&m->need, empty + want);
     lvd_store_relaxed_u32(&m->armed, 1);
@@ -541,7 +543,7 @@ static inline bool lvd_producer_settled(lvd_producer *p, uint32_t want) {
 /* Ends the wake-up request, after the wait. */
 static inline void lvd_producer_disarm(lvd_producer *p) {
   for (uint32_t i = 0; i < p->consumers; i++) {
-    lvd_mark *m = &p->channel->consumer[i].room;
+    lvd_wake_mark *m = &p->channel->consumer[i].room;
     lvd_store_relaxed_u32(&m->armed, 0);
     lvd_cache_clean(m, sizeof *m);
   }
@@ -559,14 +561,14 @@ static inline uint32_t lvd_consumer_refuse(lvd_consumer *c) {
 }
 
 /* Reads the producer's cursor; returns the number of elements available. */
-LVD_APART uint32_t lvd_elements_refresh(lvd_consumer *c) {
-  lvd_cache_drop(&c->channel->tail, LVD_LINE);
+LVD_NOINLINE uint32_t lvd_elements_refresh(lvd_consumer *c) {
+  lvd_cache_invalidate(&c->channel->tail, LVD_CACHE_LINE);
   uint32_t n = lvd_load_acquire_u32(&c->channel->tail) - (uint32_t)c->got;
   uint64_t limit = c->got + n;
   /* There are never more than the capacity, and the cursor does not move back. */
   if (LVD_UNLIKELY(n > c->capacity || (int64_t)(limit - c->limit) < 0 || c->corrupt))
     return lvd_consumer_refuse(c);
-  lvd_elements_drop(c, c->limit, limit - c->limit);
+  lvd_elements_invalidate(c, c->limit, limit - c->limit);
   c->limit = limit;
   return n;
 }
@@ -600,7 +602,7 @@ static inline void lvd_get_done(lvd_consumer *c, uint32_t n) { c->got += n; }
 
 /* Wakes the producer if its mark is reached; with `parking`, also if it can make progress. */
 static inline void lvd_wake_producer(lvd_consumer *c, bool parking) {
-  lvd_mark *m = &c->lines->room;
+  lvd_wake_mark *m = &c->lines->room;
   if (!lvd_load_relaxed_u32(&m->armed)) return;
   if (!lvd_reached((uint32_t)c->popped, lvd_load_relaxed_u32(parking ? &m->need : &m->at))) return;
   if (c->peer) c->wakes += c->peer->wake(c->peer);
@@ -610,9 +612,9 @@ static inline void lvd_wake_producer(lvd_consumer *c, bool parking) {
 static inline void lvd_pop(lvd_consumer *c) {
   c->popped = c->got;
   lvd_store_release_u32(&c->lines->head, (uint32_t)c->got);
-  lvd_cache_clean(&c->lines->head, LVD_LINE);
-  lvd_barrier_light(c->fenced);
-  lvd_cache_drop(&c->lines->room, sizeof(lvd_mark));
+  lvd_cache_clean(&c->lines->head, LVD_CACHE_LINE);
+  lvd_membarrier_light(c->fenced);
+  lvd_cache_invalidate(&c->lines->room, sizeof(lvd_wake_mark));
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&c->lines->room.armed))) {
     lvd_consumer apart = *c;
     lvd_wake_producer(&apart, false);
@@ -629,24 +631,24 @@ static inline void lvd_release(lvd_consumer *c) {
   }
   if (lvd_load_relaxed_u32(&c->lines->released) != (uint32_t)c->got)
     lvd_store_relaxed_u32(&c->lines->released, (uint32_t)c->got);
-  lvd_cache_clean(&c->lines->head, LVD_LINE);
-  lvd_barrier_light(c->fenced);
-  lvd_cache_drop(&c->lines->room, sizeof(lvd_mark));
+  lvd_cache_clean(&c->lines->head, LVD_CACHE_LINE);
+  lvd_membarrier_light(c->fenced);
+  lvd_cache_invalidate(&c->lines->room, sizeof(lvd_wake_mark));
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&c->lines->room.armed))) lvd_wake_producer(c, true);
 }
 
 /* The status with which the stream ended, for a producer in `state` other than LVD_OPEN. */
 static inline lvd_status lvd_end_status(lvd_consumer *c, uint32_t state) {
   uint32_t why = state - LVD_CLOSED;
-  if (why >= LVD_STATUS_COUNT || why == LVD_E_TIME) lvd_consumer_refuse(c);
+  if (why >= LVD_STATUS_COUNT || why == LVD_E_TIMEOUT) lvd_consumer_refuse(c);
   if (c->corrupt) return LVD_E_CORRUPT;
-  return why == LVD_OK ? LVD_E_ENDED : (lvd_status)why;
+  return why == LVD_OK ? LVD_E_EOF : (lvd_status)why;
 }
 
-/* Has the stream ended? LVD_OK: elements are available or may come. LVD_E_ENDED: after the last
+/* Has the stream ended? LVD_OK: elements are available or may come. LVD_E_EOF: after the last
  * element; or the error with which the producer ended; or LVD_E_CORRUPT. */
 static inline lvd_status lvd_ended(lvd_consumer *c) {
-  lvd_cache_drop(&c->channel->tail, LVD_LINE);
+  lvd_cache_invalidate(&c->channel->tail, LVD_CACHE_LINE);
   uint32_t state = lvd_load_acquire_u32(&c->channel->state);
   if (LVD_LIKELY(state == LVD_OPEN && !c->corrupt)) return LVD_OK;
   if (lvd_elements_refresh(c) != 0) return LVD_OK;
@@ -655,16 +657,16 @@ static inline lvd_status lvd_ended(lvd_consumer *c) {
 
 /* The consumer leaves: the producer no longer waits for it, and may overwrite elements not got.
  * The handle must not be used afterwards. */
-static inline void lvd_leave(lvd_consumer *c) {
+static inline void lvd_consumer_close(lvd_consumer *c) {
   lvd_store_release_u32(&c->lines->state, LVD_CLOSED);
-  lvd_cache_clean(&c->lines->head, LVD_LINE);
-  lvd_barrier_light(c->fenced);
+  lvd_cache_clean(&c->lines->head, LVD_CACHE_LINE);
+  lvd_membarrier_light(c->fenced);
   if (c->peer) c->peer->wake(c->peer);
 }
 /* Has every consumer left? Then there is always room, and the elements are discarded. */
 static inline bool lvd_deserted(const lvd_producer *p) {
   for (uint32_t i = 0; i < p->consumers; i++) {
-    lvd_cache_drop(&p->channel->consumer[i].head, LVD_LINE);
+    lvd_cache_invalidate(&p->channel->consumer[i].head, LVD_CACHE_LINE);
     if (lvd_load_relaxed_u32(&p->channel->consumer[i].state) == LVD_OPEN) return false;
   }
   return true;
@@ -693,7 +695,7 @@ static inline bool lvd_consumer_ready(lvd_consumer *c, uint32_t need) {
 static inline bool lvd_consumer_arm(lvd_consumer *c, uint32_t need) {
   uint32_t mark = lvd_elements_mark(c, need);
   c->empty++;
-  lvd_mark *m = &c->lines->elements;
+  lvd_wake_mark *m = &c->lines->elements;
   lvd_store_relaxed_u32(&m->at, (uint32_t)c->got + mark);
   lvd_store_relaxed_u32(&m->need, (uint32_t)c->got + need);
   lvd_store_relaxed_u32(&m->armed, 1);
@@ -703,7 +705,7 @@ static inline bool lvd_consumer_arm(lvd_consumer *c, uint32_t need) {
 /* After the barrier: true if the consumer can proceed after all, or if the stream has ended, which
  * is reported once. */
 static inline bool lvd_consumer_settled(lvd_consumer *c, uint32_t need) {
-  lvd_cache_drop(&c->channel->tail, LVD_LINE);
+  lvd_cache_invalidate(&c->channel->tail, LVD_CACHE_LINE);
   bool ended = lvd_load_relaxed_u32(&c->channel->state) != LVD_OPEN;
   if (lvd_consumer_ready(c, need)) return true;
   if (!ended || c->end_seen) return false;
@@ -713,7 +715,7 @@ static inline bool lvd_consumer_settled(lvd_consumer *c, uint32_t need) {
 /* Ends the wake-up request, after the wait. */
 static inline void lvd_consumer_disarm(lvd_consumer *c) {
   lvd_store_relaxed_u32(&c->lines->elements.armed, 0);
-  lvd_cache_clean(&c->lines->elements, sizeof(lvd_mark));
+  lvd_cache_clean(&c->lines->elements, sizeof(lvd_wake_mark));
 }
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
  *
  * A fiber belongs to an application and to one worker. It runs until it waits (lvd_wait_*,
  * streams, lvd_fiber_yield); it is not preempted in favour of other fibers of the worker. It
- * migrates only when its core is removed (lvd_core_take), and only while it waits: so do not keep
+ * migrates only when its core is removed (lvd_core_reserve), and only while it waits: so do not keep
  * the address of a thread-local variable, errno included, across a wait.
  *
  * Each stack has a guard page: an overflow, also one found at the entry of a call of this library,
@@ -49,7 +49,7 @@ LVD_API lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *argument), v
                                    const lvd_fiber_options *options, lvd_fiber **out);
 
 /* Waits at most `timeout_ns` ns (negative: no limit) until it has ended, and frees the handle:
- * LVD_OK, or LVD_E_FAULT, LVD_E_STOPPED if it did not return by itself. After LVD_E_TIME,
+ * LVD_OK, or LVD_E_FAULT, LVD_E_STOPPED if it did not return by itself. After LVD_E_TIMEOUT,
  * LVD_E_CANCELLED of the caller and the like the handle is still valid; join again. */
 LVD_API lvd_status lvd_fiber_join(lvd_fiber *f, int64_t timeout_ns);
 
@@ -60,7 +60,7 @@ LVD_API void lvd_fiber_cancel(lvd_fiber *f);
 LVD_API lvd_fiber *lvd_fiber_self(void);
 /* A word of storage of the current fiber, null at its start, for the library that represents its
  * node (MCAPI). On any other thread returns a null pointer. */
-LVD_API void **lvd_fiber_word(void);
+LVD_API void **lvd_fiber_local(void);
 /* Owned by the fiber. */
 LVD_API const char *lvd_fiber_name(const lvd_fiber *f);
 
@@ -71,7 +71,7 @@ LVD_API void lvd_fiber_yield(void);
  * thread sleeps. */
 LVD_API lvd_status lvd_fiber_sleep(int64_t ns);
 
-/* lvd_blocking (native.h) can be called in fibers too. */
+/* lvd_run_blocking (native.h) can be called in fibers too. */
 
 typedef struct lvd_fiber_counters {
   char name[32];

@@ -60,7 +60,7 @@
  *     { block }
  *     if (LVD_LIKELY(lvd_fork_pop(lvd_h7)))       // not stolen
  *       v = f(lvd_r7.lvd_in.lvd_a0, lvd_r7.lvd_in.lvd_a1); // by name: the compiler may inline it
- *     else if (lvd_fork_join_seldom(lvd_h7))      // not stolen, by the slow path: the call is
+ *     else if (lvd_fork_join_slow(lvd_h7))      // not stolen, by the slow path: the call is
  *       v = f(lvd_r7.lvd_in.lvd_a0, lvd_r7.lvd_in.lvd_a1); // written twice for better code above
  *     else
  *       v = LVD_FORK_OUT(lvd_h7, lvd_fork_g_1, lvd_r7)->lvd_out; // stolen, and complete
@@ -157,26 +157,26 @@ static inline __attribute__((always_inline)) lvd_fork_thread *lvd_forks_now(void
 
 /* Slow path of a fork: no deque yet, no room, or work is requested. `bytes` is the content of the
  * slot's record, `size` bytes. Returns the slot to join. */
-LVD_API LVD_COLD lvd_fork *lvd_fork_seldom(void (*run)(lvd_fork *), const void *bytes, size_t size);
+LVD_API LVD_COLD lvd_fork *lvd_fork_slow(void (*run)(lvd_fork *), const void *bytes, size_t size);
 /* Slow path of a join: the slot is public or stolen, or work is requested. True: not stolen. */
-LVD_API LVD_COLD bool lvd_fork_settle(lvd_fork *slot);
+LVD_API LVD_COLD bool lvd_fork_join_slow_lib(lvd_fork *slot);
 
 /* Clang keeps values that live across a call in callee-saved registers, which the function then
  * saves at entry even on paths without a fork. So with clang these two use a calling convention
  * that preserves nearly all registers: fib is 25 % faster with clang 14. Through pointers, since
  * the loader's lazy binding at the first call does not support that convention. */
 #if defined __clang__ && defined __x86_64__ && !defined LVD_FORK_THREAD
-typedef struct lvd_fork_seldoms {
+typedef struct lvd_fork_slow_fns {
   lvd_fork *(*fork)(void (*run)(lvd_fork *), const void *bytes, size_t size)
       __attribute__((preserve_most));
-  bool (*settle)(lvd_fork *slot) __attribute__((preserve_most));
-} lvd_fork_seldoms;
-extern LVD_API const lvd_fork_seldoms lvd_fork_keeping;
-#define LVD_FORK_SELDOM lvd_fork_keeping.fork
-#define LVD_FORK_SETTLE lvd_fork_keeping.settle
+  bool (*join)(lvd_fork *slot) __attribute__((preserve_most));
+} lvd_fork_slow_fns;
+extern LVD_API const lvd_fork_slow_fns lvd_fork_slow_preserve_most;
+#define LVD_FORK_SLOW      lvd_fork_slow_preserve_most.fork
+#define LVD_FORK_JOIN_SLOW lvd_fork_slow_preserve_most.join
 #else
-#define LVD_FORK_SELDOM lvd_fork_seldom
-#define LVD_FORK_SETTLE lvd_fork_settle
+#define LVD_FORK_SLOW      lvd_fork_slow
+#define LVD_FORK_JOIN_SLOW lvd_fork_join_slow_lib
 #endif
 
 /* Does a record fit in its slot? Otherwise the slot holds its address. A constant expression. */
@@ -190,9 +190,9 @@ static inline bool lvd_fork_open(const lvd_fork *h) {
 static inline void *lvd_fork_bytes(lvd_fork *h) { return h->record; }
 static inline void lvd_fork_begin(lvd_fork *h, void (*run)(lvd_fork *)) { h->run = run; }
 static inline void lvd_fork_pushed(lvd_fork *h) { lvd_forks.head = h + 1; }
-static inline lvd_fork *lvd_fork_pushed_seldom(void (*run)(lvd_fork *), const void *bytes,
-                                               size_t size) {
-  return LVD_FORK_SELDOM(run, bytes, size);
+static inline lvd_fork *lvd_fork_pushed_slow(void (*run)(lvd_fork *), const void *bytes,
+                                             size_t size) {
+  return LVD_FORK_SLOW(run, bytes, size);
 }
 
 /* The record of a slot, for the function that runs it. */
@@ -213,14 +213,14 @@ static inline lvd_fork *lvd_fork_pushed_seldom(void (*run)(lvd_fork *), const vo
       lvd_fork_pushed(h);                                                                          \
     } else if (LVD_FORK_FITS(T)) {                                                                 \
       __typeof__((r).lvd_in) lvd_copy_ = (r).lvd_in;                                               \
-      (h) = lvd_fork_pushed_seldom((thunk), &lvd_copy_, sizeof lvd_copy_);                         \
+      (h) = lvd_fork_pushed_slow((thunk), &lvd_copy_, sizeof lvd_copy_);                           \
     } else {                                                                                       \
       T *lvd_at_ = &(r);                                                                           \
-      (h) = lvd_fork_pushed_seldom((thunk), &lvd_at_, sizeof lvd_at_);                             \
+      (h) = lvd_fork_pushed_slow((thunk), &lvd_at_, sizeof lvd_at_);                               \
     }                                                                                              \
   } while (0)
 
-/* Takes back the last fork of this stack that is not joined. False: lvd_fork_join_seldom decides.
+/* Takes back the last fork of this stack that is not joined. False: lvd_fork_join_slow decides.
  */
 static inline bool lvd_fork_pop(lvd_fork *h) {
   if (LVD_UNLIKELY((void *)h < lvd_load_relaxed_ptr(&lvd_forks.floor))) return false;
@@ -231,15 +231,15 @@ static inline bool lvd_fork_pop(lvd_fork *h) {
 /* Slow path of lvd_fork_pop. True: not stolen. It stores the head that the library has already
  * set, so that the compiler sees the value and need not load it again on any path of a loop of
  * forks. Always inline, since gcc considers the path cold. */
-static inline __attribute__((always_inline)) bool lvd_fork_join_seldom(lvd_fork *h) {
-  bool ours = LVD_FORK_SETTLE(h);
+static inline __attribute__((always_inline)) bool lvd_fork_join_slow(lvd_fork *h) {
+  bool ours = LVD_FORK_JOIN_SLOW(h);
   lvd_forks.head = h;
   return ours;
 }
 
 /* Fast and slow path. True: not stolen; the caller makes the call, or something else instead.
  * False: it was stolen, and is complete (or cancelled). */
-static inline bool lvd_fork_join(lvd_fork *h) { return lvd_fork_pop(h) || lvd_fork_join_seldom(h); }
+static inline bool lvd_fork_join(lvd_fork *h) { return lvd_fork_pop(h) || lvd_fork_join_slow(h); }
 
 /* The record with the result of a stolen call, valid until the next fork. */
 #define LVD_FORK_OUT(h, T, r) (LVD_FORK_FITS(T) ? (T *)lvd_fork_bytes(h) : &(r))
@@ -320,13 +320,13 @@ LVD_API void lvd_reduce(size_t begin, size_t end, const lvd_reduction *reduction
 LVD_API lvd_status lvd_fork_workers(uint32_t workers);
 
 typedef struct lvd_fork_counters {
-  uint64_t stolen; /* calls stolen by another worker */
-  uint64_t leapt;  /* of those: stolen back from the thief by the worker that waited for it */
-  uint64_t asked;  /* times a thief requested work */
-  uint64_t shared; /* times an owner made forks public */
-  uint64_t full;   /* forks made as direct calls because the deque was full */
-  uint64_t waits;  /* joins that had to suspend or sleep */
-  uint64_t woken;  /* sleeping workers woken by forks */
+  uint64_t stolen;      /* calls stolen by another worker */
+  uint64_t leapfrogged; /* of those: stolen back from the thief by the worker that waited for it */
+  uint64_t steal_requests; /* times a thief requested work */
+  uint64_t published;      /* times an owner made forks public */
+  uint64_t full;           /* forks made as direct calls because the deque was full */
+  uint64_t waits;          /* joins that had to suspend or sleep */
+  uint64_t woken;          /* sleeping workers woken by forks */
 } lvd_fork_counters;
 
 /* Totals of the whole process since its start. */
@@ -407,7 +407,7 @@ LVD_API void lvd_fork_counters_read(lvd_fork_counters *out);
     (void)lvd_r;                                                                                   \
     if (LVD_LIKELY(lvd_fork_pop(lvd_slot))) {                                                      \
       BACK(RESULT, name(LVD_CAT(LVD_GIVES_, n)(*lvd_r)));                                          \
-    } else if (lvd_fork_join_seldom(lvd_slot)) {                                                   \
+    } else if (lvd_fork_join_slow(lvd_slot)) {                                                     \
       BACK(RESULT, name(LVD_CAT(LVD_GIVES_, n)(*lvd_r)));                                          \
     } else {                                                                                       \
       BACK##_OUT(LVD_FORK_OUT(lvd_slot, lvd_record_##name, *lvd_r)->lvd_out);                      \

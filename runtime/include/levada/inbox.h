@@ -26,7 +26,7 @@
  *
  * Memory order pairs
  *   link: cas_release head          -> newest: exchange_acquire head                   I1
- *   post: head, fence, load waiting <> announce: waiting, fence, load heads            I3
+ *   post: head, fence, load waiting <> prepare_sleep: waiting, fence, load heads            I3
  *   free: store_release owner       -> claim: cas_acquire owner                        I4
  * (Posts form one release sequence: taking the newest synchronises with all older ones.)
  *
@@ -66,10 +66,10 @@ typedef struct lvd_inbox_head {
 } lvd_inbox_head;
 
 typedef struct lvd_inbox {
-  LVD_ALIGNED(LVD_LINE) lvd_inbox_head head[LVD_INBOX_LEVELS];
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_inbox_head head[LVD_INBOX_LEVELS];
   /* The word on which the receiver sleeps. Not 0: it sleeps or is about to: a new even number for
    * each sleep, odd once a sender has rung. */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 waiting;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 waiting;
   uint32_t sleeps; /* sleep counter, receiver only */
 } lvd_inbox;
 
@@ -99,9 +99,9 @@ static inline void lvd_slot_free(lvd_slot *slot, uint32_t n) {
 
 /* True if the receiver sleeps or is about to, and the caller, which has left work for it, must
  * wake it as after a post. The word changes before the wake-up, so that a receiver that has not
- * yet entered the kernel does not sleep; it becomes 0 only after the wake-up (lvd_inbox_woken), so
+ * yet entered the kernel does not sleep; it becomes 0 only after the wake-up (lvd_inbox_ack_wake), so
  * that if a sender dies in between, the next one wakes the receiver. */
-static inline bool lvd_inbox_asleep(lvd_inbox *in, uint32_t *sleep) {
+static inline bool lvd_inbox_needs_wake(lvd_inbox *in, uint32_t *sleep) {
   lvd_fence_seq_cst();
   uint32_t seen = lvd_load_relaxed_u32(&in->waiting);
   *sleep = seen | 1;
@@ -124,20 +124,20 @@ static inline void lvd_inbox_link(lvd_inbox *in, lvd_slot *slot, uint32_t n, uin
 }
 
 /* Posts slot `n` at `level`. True: the receiver sleeps, and the caller must wake it on `waiting`,
- * then call lvd_inbox_woken with *sleep. */
+ * then call lvd_inbox_ack_wake with *sleep. */
 static inline bool lvd_inbox_post(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level,
                                   uint32_t *sleep) {
   lvd_inbox_link(in, slot, n, level);
-  return lvd_inbox_asleep(in, sleep);
+  return lvd_inbox_needs_wake(in, sleep);
 }
 
 /* Acknowledges that the receiver was woken from sleep `sleep`, so that later senders need not wake
  * it. If a sender dies before this, the only effect is one more wake-up. */
-static inline void lvd_inbox_woken(lvd_inbox *in, uint32_t sleep) {
+static inline void lvd_inbox_ack_wake(lvd_inbox *in, uint32_t sleep) {
   lvd_cas_relaxed_u32(&in->waiting, &sleep, 0);
 }
 
-/* Is anything posted? A hint; lvd_inbox_announce makes it definite. */
+/* Is anything posted? A hint; lvd_inbox_prepare_sleep makes it definite. */
 static inline bool lvd_inbox_pending(const lvd_inbox *in) {
   uint32_t any = 0;
   for (uint32_t i = 0; i < LVD_INBOX_LEVELS; i++) any |= lvd_load_relaxed_u32(&in->head[i].newest);
@@ -165,8 +165,8 @@ static inline uint32_t lvd_inbox_take(lvd_inbox *in, lvd_slot *slot, uint32_t le
 }
 
 /* Prepares to sleep. Not 0: nothing is pending; sleep while `waiting` has this value. 0: a post
- * has arrived; do not sleep. Call lvd_inbox_awake afterwards. Receiver only. */
-static inline uint32_t lvd_inbox_announce(lvd_inbox *in) {
+ * has arrived; do not sleep. Call lvd_inbox_cancel_sleep afterwards. Receiver only. */
+static inline uint32_t lvd_inbox_prepare_sleep(lvd_inbox *in) {
   /* Read once, since other processes may write it. */
   uint32_t sleep = (*(const volatile uint32_t *)&in->sleeps & ~1u) + 2;
   if (sleep == 0) sleep = 2;
@@ -177,7 +177,7 @@ static inline uint32_t lvd_inbox_announce(lvd_inbox *in) {
   lvd_store_relaxed_u32(&in->waiting, 0);
   return 0;
 }
-static inline void lvd_inbox_awake(lvd_inbox *in) { lvd_store_relaxed_u32(&in->waiting, 0); }
+static inline void lvd_inbox_cancel_sleep(lvd_inbox *in) { lvd_store_relaxed_u32(&in->waiting, 0); }
 
 /* ------------------------------------------------------------------------------------------ */
 /* Receiver for memory with untrusted writers                                                 */
@@ -211,7 +211,7 @@ static inline void lvd_receiver_init(lvd_receiver *r, lvd_inbox *in, lvd_slot *s
 }
 
 /* Moves the posts at `level` to the receiver's own list. */
-LVD_APART void lvd_receiver_take_level(lvd_receiver *r, uint32_t level) {
+LVD_NOINLINE void lvd_receiver_take_level(lvd_receiver *r, uint32_t level) {
   uint32_t newest = lvd_inbox_newest(r->inbox, level), oldest = 0, count = 0;
   if (!newest) return;
   for (uint32_t n = newest; n; count++) {

@@ -21,18 +21,18 @@ extern "C" {
 
 /* The calling process grants leases to all processes of its user until lvd_leases_end or its own
  * end. Call it before the process creates a runtime. LVD_E_STATE: another process grants them, and
- * this one participates; LVD_E_UNKNOWN: leases are off; LVD_E_SYSTEM; LVD_E_MEMORY. */
+ * this one participates; LVD_E_NOT_FOUND: leases are off; LVD_E_SYSTEM; LVD_E_MEMORY. */
 LVD_API lvd_status lvd_leases_begin(void);
 /* Ends the leases; all programs continue without them. */
 LVD_API void lvd_leases_end(void);
 
 typedef struct lvd_lease_core {
   uint32_t cpu;
-  uint32_t waiting; /* number of processes that wait for it */
-  uint32_t thread;  /* thread id of the holder in the system; 0: not held */
-  uint64_t given;   /* times the lease passed from a holder to a waiter */
+  uint32_t waiting;   /* number of processes that wait for it */
+  uint32_t thread;    /* thread id of the holder in the system; 0: not held */
+  uint64_t transfers; /* times the lease passed from a holder to a waiter */
   /* times it was revoked from a holder that did not react, that was idle */
-  uint64_t seized, left;
+  uint64_t preempted, reclaimed_idle;
   uint64_t waits, waited_ns; /* number of waits for it, and their total in ns */
   uint64_t longest_ns;       /* the longest wait, in ns */
 } lvd_lease_core;

@@ -38,14 +38,15 @@ extern "C" {
 /* ---- file descriptors ----------------------------------------------------------------------- */
 
 /* A descriptor for poll, select and epoll: readable when a message, packet or scalar may have
- * arrived at `endpoint`, or its channel has ended, until lvd_mcapi_ready finds nothing. Created at
+ * arrived at `endpoint`, or its channel has ended, until lvd_mcapi_pending_count finds nothing. Created at
  * the first call and closed with the endpoint; the caller must not read or close it. Negative: see
  * the status. */
 LVD_API int lvd_mcapi_descriptor(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status);
 /* Call it whenever the descriptor was readable: returns how many items can be received now
  * (possibly 0). 0 with MCAPI_ERR_CHAN_CLOSEPENDING or MCAPI_ERR_TRANSMISSION: nothing more will
  * arrive on the channel. */
-LVD_API mcapi_uint_t lvd_mcapi_ready(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status);
+LVD_API mcapi_uint_t lvd_mcapi_pending_count(mcapi_endpoint_t endpoint,
+                                             mcapi_status_t *mcapi_status);
 
 /* ---- wait modes ----------------------------------------------------------------------------- */
 
@@ -58,24 +59,24 @@ enum {
 /* Sets the mode of threads that wait at `endpoint` for a message, a packet, a scalar or room; a
  * waiting fiber always releases its worker. `spin_us` is the polling time in microseconds of
  * LVD_MCAPI_SPIN_THEN_SLEEP. */
-LVD_API void lvd_mcapi_wait_by(mcapi_endpoint_t endpoint, int how, uint32_t spin_us,
-                               mcapi_status_t *mcapi_status);
+LVD_API void lvd_mcapi_set_wait_policy(mcapi_endpoint_t endpoint, int how, uint32_t spin_us,
+                                       mcapi_status_t *mcapi_status);
 
 /* ---- packets without a copy ----------------------------------------------------------------- */
 
 /* Lends a buffer of `size` bytes in the memory from which the receiver reads: fill it in and send
- * it. Waits for room like mcapi_pktchan_send. One loan at a time; meanwhile other sends on the
+ * it. Waits for room like mcapi_pktchan_send. One buffer at a time; meanwhile other sends on the
  * channel get MCAPI_ERR_MEM_LIMIT. The caller owns the buffer until it is sent or returned, even
  * if the end is closed. Null: see the status. */
-LVD_API void *lvd_mcapi_loan(mcapi_pktchan_send_hndl_t send_handle, size_t size,
-                             mcapi_status_t *mcapi_status);
-/* Sends the first `size` bytes of the loan as a packet. MCAPI_ERR_BUF_INVALID: `buffer` is not the
- * loan. */
-LVD_API void lvd_mcapi_send_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buffer,
-                                 size_t size, mcapi_status_t *mcapi_status);
-/* Returns the loan unsent. */
-LVD_API void lvd_mcapi_return_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buffer,
-                                   mcapi_status_t *mcapi_status);
+LVD_API void *lvd_mcapi_buffer_acquire(mcapi_pktchan_send_hndl_t send_handle, size_t size,
+                                       mcapi_status_t *mcapi_status);
+/* Sends the first `size` bytes of the buffer as a packet. MCAPI_ERR_BUF_INVALID: `buffer` is not the
+ * one acquired. */
+LVD_API void lvd_mcapi_buffer_send(mcapi_pktchan_send_hndl_t send_handle, const void *buffer,
+                                   size_t size, mcapi_status_t *mcapi_status);
+/* Returns the buffer unsent. */
+LVD_API void lvd_mcapi_buffer_release(mcapi_pktchan_send_hndl_t send_handle, const void *buffer,
+                                      mcapi_status_t *mcapi_status);
 
 /* ---- several receivers ---------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  *   int main(void) { return lvd_unit_serve(NULL) == LVD_OK ? 0 : 1; }
  *
  * The two processes share one memory segment and nothing else. Either may die at any moment:
- * elements that it has pushed are delivered, then the waits of the other side return LVD_E_PEER.
+ * elements that it has pushed are delivered, then the waits of the other side return LVD_E_PEER_GONE.
  * All data from the other process is validated before use: a faulty process can pass wrong data,
  * but cannot corrupt this one.
  *
@@ -28,16 +28,16 @@ typedef struct lvd_unit_options {
   /* bytes of the segment, for streams and large arguments; 0: 64 MiB. Pages are committed on use
    * only */
   size_t memory;
-  int64_t time_limit_ns; /* ns until it must serve; 0: 10 s */
+  int64_t timeout_ns; /* ns until it must serve; 0: 10 s */
   /* prefix of the names of procedures of this process that it may call; null: none, "": all */
   const char *may_call;
 } lvd_unit_options;
 
 /* Starts `exec_name` (searched in PATH if it contains no slash) as a unit for calls and streams of
  * `app`. `options` may be null. The caller owns *out (lvd_unit_unload). Threads only; LVD_E_STATE
- * in a fiber, since the new process would be pinned to the fiber's core. Errors: LVD_E_UNKNOWN: no
- * such program; LVD_E_SYSTEM: it cannot be executed; LVD_E_TIME: it does not serve in time;
- * LVD_E_PEER: it ended before it served; LVD_E_LAYOUT: it was built with another version of the
+ * in a fiber, since the new process would be pinned to the fiber's core. Errors: LVD_E_NOT_FOUND: no
+ * such program; LVD_E_SYSTEM: it cannot be executed; LVD_E_TIMEOUT: it does not serve in time;
+ * LVD_E_PEER_GONE: it ended before it served; LVD_E_ABI: it was built with another version of the
  * library; LVD_E_MEMORY. */
 LVD_API lvd_status lvd_unit_load(lvd_app *app, const char *exec_name,
                                  const lvd_unit_options *options, lvd_unit **out);
@@ -45,23 +45,23 @@ LVD_API lvd_status lvd_unit_load(lvd_app *app, const char *exec_name,
 /* `exec_name` may also be "qemu:" followed by an image file, ELF or raw: an emulated processor
  * behind a window (levada/window.h) is started, its loader runs the image, and the image is the
  * unit. "native:" does the same in a process of this system. All functions here work alike.
- * Additional errors: LVD_E_ARGUMENT: not an image that can run there; LVD_E_LAYOUT: an image for
- * another processor; LVD_E_CORRUPT: the image was damaged in transfer. lvd_window_why describes
+ * Additional errors: LVD_E_ARGUMENT: not an image that can run there; LVD_E_ABI: an image for
+ * another processor; LVD_E_CORRUPT: the image was damaged in transfer. lvd_window_error_text describes
  * the calling thread's last error. */
-LVD_API const char *lvd_window_why(void);
+LVD_API const char *lvd_window_error_text(void);
 
 /* Unloads the unit: its calls are stopped and the process ends, or is killed after two seconds;
  * calls that it has made here are cancelled and waited for. LVD_E_STATE, without effect: calls
  * have not been waited for or streams not been destroyed. lvd_app_unload does the same for all
  * units of the application, including any calls and streams left. */
 LVD_API lvd_status lvd_unit_unload(lvd_unit *unit);
-/* Like lvd_unit_unload, with a timeout in ns (negative: none). After LVD_E_TIME, or
+/* Like lvd_unit_unload, with a timeout in ns (negative: none). After LVD_E_TIMEOUT, or
  * LVD_E_CANCELLED or LVD_E_STOPPED of the calling fiber, the unit is being stopped and unusable;
  * call this again. LVD_E_STOPPED also if a call that it made here has failed: it is freed with the
  * application. */
-LVD_API lvd_status lvd_unit_unload_for(lvd_unit *unit, int64_t timeout_ns);
+LVD_API lvd_status lvd_unit_unload_timeout(lvd_unit *unit, int64_t timeout_ns);
 
-/* LVD_OK: it serves. LVD_E_PEER: it is gone; load it again. LVD_E_CORRUPT: it wrote values that
+/* LVD_OK: it serves. LVD_E_PEER_GONE: it is gone; load it again. LVD_E_CORRUPT: it wrote values that
  * the protocol cannot produce, and was killed. */
 LVD_API lvd_status lvd_unit_state(const lvd_unit *unit);
 /* Process id of the unit; 0: the unit is a core. */
@@ -73,14 +73,14 @@ LVD_API int32_t lvd_unit_process(const lvd_unit *unit);
 LVD_API bool lvd_unit_is_loaded(void);
 
 /* Serves calls, as fibers of `app` (null: an application of its own on all cores), until the
- * parent unloads it (LVD_OK), the parent is gone (LVD_E_PEER), or `app` ends otherwise (status of
+ * parent unloads it (LVD_OK), the parent is gone (LVD_E_PEER_GONE), or `app` ends otherwise (status of
  * lvd_app_wait). If a fiber has not returned two seconds later, the process is ended. LVD_E_STATE:
  * this process was not loaded as a unit. */
 LVD_API lvd_status lvd_unit_serve(lvd_app *app);
 
 /* The unit that represents the parent, for streams and calls as to any unit, with two limits:
  * argument and result have at most 256 bytes each (LVD_E_LIMIT), and the parent must permit the
- * procedure's name (lvd_unit_options.may_call; otherwise lvd_call_wait returns LVD_E_UNKNOWN).
+ * procedure's name (lvd_unit_options.may_call; otherwise lvd_call_wait returns LVD_E_NOT_FOUND).
  * Null: this process does not serve. */
 LVD_API lvd_unit *lvd_unit_parent(void);
 
@@ -91,9 +91,9 @@ LVD_API lvd_unit *lvd_unit_parent(void);
  * side that opens first determines the capacity, the receiver the threshold. A name can be reused
  * after both sides have opened it. A stream destroyed while one end was never taken ends for the
  * other side. Two loaded processes cannot stream to each other. A child requests it from its
- * parent and waits at most options->time_limit_ns for the reply: LVD_E_TIME. Errors:
+ * parent and waits at most options->timeout_ns for the reply: LVD_E_TIMEOUT. Errors:
  * LVD_E_ARGUMENT: the other side has another element size, the name is too long, or the unit is a
- * core; LVD_E_PEER: the unit is gone; LVD_E_LIMIT: the segment is full (lvd_unit_options.memory);
+ * core; LVD_E_PEER_GONE: the unit is gone; LVD_E_LIMIT: the segment is full (lvd_unit_options.memory);
  * and those of lvd_stream_create. */
 LVD_API lvd_status lvd_stream_open(lvd_unit *unit, const lvd_stream_options *options,
                                    lvd_stream **out);

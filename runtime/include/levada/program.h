@@ -41,10 +41,6 @@ LVD_API const lvd_network *lvd_program_network(const lvd_program *program);
 /* Unloads the program. Its application must have been unloaded before. */
 LVD_API void lvd_program_close(lvd_program *program);
 
-/* The application of the calling fiber or actor, for starting fibers and opening streams; null on
- * a thread that is no worker. */
-LVD_API lvd_app *lvd_app_here(void);
-
 #ifdef __cplusplus
 }
 #endif

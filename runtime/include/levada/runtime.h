@@ -21,7 +21,7 @@ extern "C" {
 
 typedef struct lvd_runtime lvd_runtime;
 
-/* A worker runs the ready actor that priority and promised rates (lvd_app_promise) select; among
+/* A worker runs the ready actor that priority and reserved rates (lvd_app_reserve_rate) select; among
  * equals the one that has been ready longest. With `round_robin`, equals run cyclically in the
  * order of loading, each at most once per round. Fibers are scheduled the same way in both cases.
  */
@@ -31,25 +31,25 @@ typedef struct lvd_runtime_options {
   bool no_spin;     /* sleep without polling */
   bool no_pin;      /* do not pin workers to cores */
   bool round_robin; /* run equal actors in the order of loading */
-  /* ms of CPU time for one action before its application is stopped; 0: no limit */
-  uint32_t time_limit_ms;
+  /* ns of CPU time for one action before its application is stopped; 0: no limit */
+  uint64_t action_time_limit_ns;
   uint32_t entities; /* maximum number of live actors and fibers; 0: 262144 */
-  /* Real-time priority, 1 to LVD_REALTIME_MOST, of the threads that run applications: they run
+  /* Real-time priority, 1 to LVD_REALTIME_MAX, of the threads that run applications: they run
    * before all threads of the normal scheduling class. 0: normal class. */
   uint32_t realtime;
-  /* Limit of console output per application, in bytes per second (lvd_app_prints in native.h).
+  /* Limit of console output per application, in bytes per second (lvd_app_throttle_output in native.h).
    * Credit that was not used in the last second is added. 0: no limit. */
-  uint64_t prints;
+  uint64_t output_bytes_per_s;
   /* Called with `argument` on a thread of the runtime when a worker gets work after a period in
-   * which all were idle (lvd_runtime_rests). Must not block or call a function that waits for a
+   * which all were idle (lvd_runtime_is_idle). Must not block or call a function that waits for a
    * worker. May be null. */
-  void (*awake)(void *argument);
+  void (*on_wakeup)(void *argument);
   void *argument;
 } lvd_runtime_options;
 
 /* The two priorities above it are reserved: the lower for urgent fibers, the higher for threads
  * that serve the workers. */
-#define LVD_REALTIME_MOST 97
+#define LVD_REALTIME_MAX 97
 
 /* Does the system allow this process a runtime of that real-time priority? */
 LVD_API bool lvd_realtime_allowed(uint32_t realtime);
@@ -65,36 +65,36 @@ LVD_API void lvd_runtime_destroy(lvd_runtime *rt);
 /* Marks the calling thread as one that serves (controls) the runtime. If the workers have a
  * real-time priority, the thread gets a higher one, so that computing workers cannot starve it;
  * otherwise nothing changes. Threads that it creates start in the normal class. */
-LVD_API void lvd_thread_serves(const lvd_runtime *rt);
+LVD_API void lvd_thread_set_service_priority(const lvd_runtime *rt);
 /* The priority of such a thread in the runtime of the caller's worker. 0: normal class, or
  * the caller is not on a worker. For a library that has a thread of its own which wakes fibers but
  * no runtime handle. */
-LVD_API uint32_t lvd_serving_priority(void);
+LVD_API uint32_t lvd_service_priority(void);
 
 /* True if all workers have been idle for at least 500 ms, so that no thread of the runtime has a
  * reason to wake up. The next worker that gets work calls `awake` of the options. */
-LVD_API bool lvd_runtime_rests(const lvd_runtime *rt);
+LVD_API bool lvd_runtime_is_idle(const lvd_runtime *rt);
 
 /* Number of workers, including those that have no core in the running set. */
-LVD_API uint32_t lvd_workers(const lvd_runtime *rt);
+LVD_API uint32_t lvd_worker_count(const lvd_runtime *rt);
 
 /* Removes the core of `worker` from the running set: the worker finishes its firing, its entities
  * (actors and fibers) migrate to other workers, and it sleeps. Returns when that is done.
- * LVD_E_STATE: it is the last core. lvd_core_give puts the core back; entities return only if they
+ * LVD_E_STATE: it is the last core. lvd_core_release puts the core back; entities return only if they
  * are moved or placed again. */
-LVD_API lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker);
-/* Returns a taken core to the running set. LVD_E_STATE: it is in the running set. */
-LVD_API lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker);
-/* lvd_core_take with a timeout in ms (negative: none). LVD_E_TIME: an entity is still there; `why`
+LVD_API lvd_status lvd_core_reserve(lvd_runtime *rt, uint32_t worker);
+/* Returns a reserved core to the running set. LVD_E_STATE: it is in the running set. */
+LVD_API lvd_status lvd_core_release(lvd_runtime *rt, uint32_t worker);
+/* lvd_core_reserve with a timeout in ns (negative: none). LVD_E_TIMEOUT: an entity is still there; `why`
  * (may be null) names it, and nothing has changed. */
-LVD_API lvd_status lvd_core_take_within(lvd_runtime *rt, uint32_t worker, int64_t timeout_ms,
-                                        char *why, size_t why_size);
+LVD_API lvd_status lvd_core_reserve_timeout(lvd_runtime *rt, uint32_t worker, int64_t timeout_ns,
+                                            char *why, size_t why_size);
 /* Reserves the core for `app`: actors of `app` stay on it or may be moved to it (lvd_app_move),
- * all other entities leave. In force until lvd_core_give or lvd_app_unload. When another
- * application takes over from `app` (lvd_app_take_over), the reservation passes to it. */
-LVD_API lvd_status lvd_core_take_for(lvd_app *app, uint32_t worker);
+ * all other entities leave. In force until lvd_core_release or lvd_app_unload. When another
+ * application continues from `app` (lvd_app_upgrade_from), the reservation passes to it. */
+LVD_API lvd_status lvd_core_reserve_for(lvd_app *app, uint32_t worker);
 /* Reserves for `app`, in the same way, a core that is already taken and not reserved. */
-LVD_API lvd_status lvd_core_pass(lvd_app *app, uint32_t worker);
+LVD_API lvd_status lvd_core_transfer(lvd_app *app, uint32_t worker);
 
 /* ------------------------------------------------------------------------------------------ */
 /* Applications                                                                               */
@@ -125,7 +125,7 @@ typedef enum lvd_app_state {
 
 /* Instantiates a network: allocates actor state and channels. Nothing runs before lvd_app_start.
  * `net` must outlive lvd_app_unload; the caller frees *out with that function. Errors:
- * LVD_E_LAYOUT, LVD_E_ARGUMENT (a port unconnected or connected twice, or sizes that differ),
+ * LVD_E_ABI, LVD_E_ARGUMENT (a port unconnected or connected twice, or sizes that differ),
  * LVD_E_MEMORY, LVD_E_LIMIT; `why` (may be null) then receives a sentence, at most why_size bytes.
  */
 LVD_API lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net,
@@ -143,77 +143,78 @@ LVD_API lvd_status lvd_app_start(lvd_app *app);
  * the application was already started or has ended. From any thread. */
 LVD_API lvd_status lvd_app_start_paused(lvd_app *app);
 
-/* Sets or clears the promise of a rate. An application with a promise runs before others of its
+/* Sets or clears a rate reservation. An application with a reserved rate runs before others of its
  * priority, as long as that leaves the others 1/16 of the worker's time. The caller enforces the
  * rate's upper bound by lvd_app_pause. From any thread. */
-LVD_API lvd_status lvd_app_promise(lvd_app *app, bool promised);
+LVD_API lvd_status lvd_app_reserve_rate(lvd_app *app, bool reserved);
 
 /* Pauses the application. No actor of it runs when this returns; the contents of channels are
  * kept. */
 LVD_API lvd_status lvd_app_pause(lvd_app *app);
-/* Like lvd_app_pause, but waits at most `timeout_ms` ms for firings to finish. LVD_E_TIME: a
+/* Like lvd_app_pause, but waits at most `timeout_ns` ns for firings to finish. LVD_E_TIMEOUT: a
  * firing is still running; it is that actor's last one until lvd_app_resume. */
-LVD_API lvd_status lvd_app_pause_within(lvd_app *app, int64_t timeout_ms);
+LVD_API lvd_status lvd_app_pause_timeout(lvd_app *app, int64_t timeout_ns);
 /* Resumes a paused application. All three: LVD_E_STATE if it was not started or has ended. */
 LVD_API lvd_status lvd_app_resume(lvd_app *app);
 
 /* Drains the application: actors without inputs fire no more, elements in flight are processed,
- * then the application ends. Returns at once. A source that waits for input (lvd_wait_input in
- * native.h) ends at that point if its firing has had no effect yet (LVD_CLASS_RESTARTS,
- * lvd_actor.looks); any other firing that waits runs to its end first. LVD_E_UNKNOWN: every actor
- * has inputs. A C program (program.h) is asked to return (lvd_app_drains, lvd_wait_input in
+ * then the application ends. Returns at once. A source that waits for input (lvd_wait_input_restartable in
+ * native.h) ends at that point if its firing has had no effect yet (LVD_CLASS_RESTARTABLE,
+ * lvd_actor.in_guard); any other firing that waits runs to its end first. LVD_E_NOT_FOUND: every actor
+ * has inputs. A C program (program.h) is asked to return (lvd_app_is_draining, lvd_wait_input_restartable in
  * native.h); if it ignores that, it does not end. */
 LVD_API lvd_status lvd_app_drain(lvd_app *app);
 /* Cancels lvd_app_drain of a C program that has not observed it yet. LVD_E_STATE: it has observed
  * it, or is not draining. */
-LVD_API lvd_status lvd_app_drain_no_more(lvd_app *app);
+LVD_API lvd_status lvd_app_cancel_drain(lvd_app *app);
 
 /* Transfers the state of `old` to `app`. `old` must be paused or not started; `app` must be loaded
- * and not started. Copies actor state (lvd_memory) by actor name and class, whatever the parameter
+ * and not started. Copies actor state (lvd_state_schema) by actor name and class, whatever the parameter
  * values, and channel contents by the ports that the channel connects. Persistent data of natives
- * (lvd_app_heirloom in native.h) moves when `old` ends.
+ * (lvd_app_persistent_data in native.h) moves when `old` ends.
  *
- * On success: call lvd_app_finish(old), wait until it has ended, then start `app`; do not unload
+ * On success: call lvd_app_exit(old), wait until it has ended, then start `app`; do not unload
  * `app` before. Code of `old` and of its predecessors must stay loaded until `app` is unloaded or
- * lvd_app_heirlooms_left is false.
+ * lvd_app_has_unclaimed_data is false.
  *
  * On failure `old` is unchanged and may be resumed; `app` must be unloaded. LVD_E_STATE: not
  * possible now, see `why`: an actor is in the middle of a firing, or holds more than its new
  * version can take. LVD_E_MEMORY. */
-LVD_API lvd_status lvd_app_take_over(lvd_app *app, lvd_app *old, char *why, size_t why_size);
+LVD_API lvd_status lvd_app_upgrade_from(lvd_app *app, lvd_app *old, char *why, size_t why_size);
 /* Lists state that actors common to both would not transfer because the class or the type of a
  * variable differs: one line each. Writes at most `size` bytes; returns the full length. */
-LVD_API size_t lvd_app_anew(const lvd_app *app, const lvd_app *old, char *text, size_t size);
+LVD_API size_t lvd_app_reset_report(const lvd_app *app, const lvd_app *old, char *text,
+                                    size_t size);
 
-/* When `old` ends successfully by itself, its persistent data (heirlooms) passes to `app`, which
- * is loaded and not started; null: it is freed with `old`. This is how a C program takes over from
- * another one that drains. The lifetime of the code of `old` is as for lvd_app_take_over. */
-LVD_API lvd_status lvd_app_inherit(lvd_app *app, lvd_app *old);
+/* When `old` ends successfully by itself, its persistent data passes to `app`, which
+ * is loaded and not started; null: it is freed with `old`. This is how a C program continues from
+ * another one that drains. The lifetime of the code of `old` is as for lvd_app_upgrade_from. */
+LVD_API lvd_status lvd_app_set_data_successor(lvd_app *app, lvd_app *old);
 
-/* True if the application holds heirlooms that no native has requested yet. They are freed by
+/* True if the application holds persistent data that no native has requested yet. They are freed by
  * functions in the code that made them, which must stay loaded. */
-LVD_API bool lvd_app_heirlooms_left(lvd_app *app);
+LVD_API bool lvd_app_has_unclaimed_data(lvd_app *app);
 
 /* With `rests`, actors without inputs begin no firing; all others go on. Returns at once. */
-LVD_API lvd_status lvd_app_rest(lvd_app *app, bool rests);
+LVD_API lvd_status lvd_app_hold_sources(lvd_app *app, bool rests);
 
 /* Stops the application between two firings; lvd_app_wait then returns LVD_E_STOPPED. A system
  * call in which an actor or native blocks for 100 ms or more is interrupted by a signal (EINTR),
  * repeatedly until it returns. */
 LVD_API lvd_status lvd_app_stop(lvd_app *app);
-/* Like lvd_app_stop, but waits at most `timeout_ms` ms. LVD_E_TIME: the application ends when the
+/* Like lvd_app_stop, but waits at most `timeout_ns` ns. LVD_E_TIMEOUT: the application ends when the
  * running firing has ended. */
-LVD_API lvd_status lvd_app_stop_within(lvd_app *app, int64_t timeout_ms);
+LVD_API lvd_status lvd_app_stop_timeout(lvd_app *app, int64_t timeout_ns);
 
-/* Waits at most `timeout_ms` ms (negative: no limit) until the application has ended. LVD_OK: it
- * ended by itself (quiescent, or lvd_app_finish). LVD_E_FAULT, LVD_E_DEADLOCK, LVD_E_STOPPED: it
- * failed or was stopped. LVD_E_TIME: it is still running.
+/* Waits at most `timeout_ns` ns (negative: no limit) until the application has ended. LVD_OK: it
+ * ended by itself (quiescent, or lvd_app_exit). LVD_E_FAULT, LVD_E_DEADLOCK, LVD_E_STOPPED: it
+ * failed or was stopped. LVD_E_TIMEOUT: it is still running.
  *
  * A quiescent application, in which no actor can fire, is deadlocked if an actor waits for room,
  * or if actors wait for elements in a cycle that no input could resolve and either an actor of the
  * cycle has unread elements or no element ever passed through it. An actor that waits for one that
  * has ended has ended as well, whether or not elements are left. */
-LVD_API lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms);
+LVD_API lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ns);
 
 /* Stops it if it is running, and frees everything that belongs to it. */
 LVD_API void lvd_app_unload(lvd_app *app);
@@ -224,7 +225,7 @@ LVD_API lvd_app_state lvd_app_get_state(lvd_app *app);
 LVD_API const char *lvd_app_name(const lvd_app *app);
 /* Name of the application that runs code on the calling thread, or null. Async-signal-safe: for a
  * handler that reports why the process ends. */
-LVD_API const char *lvd_app_name_here(void);
+LVD_API const char *lvd_current_app_name(void);
 /* Copies to `name` the name of the C program that contains the instruction address `code`; this
  * also identifies threads that the program created. False: no program contains it. */
 LVD_API bool lvd_app_name_of_code(lvd_runtime *rt, const void *code, char *name, size_t size);
@@ -240,12 +241,12 @@ LVD_API uint64_t lvd_app_get_input_progress(lvd_app *app, uint64_t *total_bytes)
 LVD_API lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker);
 
 /* ------------------------------------------------------------------------------------------ */
-/* Channel ends held by the program (LVD_OUTSIDE)                                             */
+/* Channel ends held by the program (LVD_EXTERNAL)                                             */
 /* ------------------------------------------------------------------------------------------ */
 
 /* The program's end of channel `channel`, for one thread at a time; wait on it with wait.h. Null
  * if the end is an actor's. Valid until lvd_app_unload. An application with such a producer does
- * not end before lvd_end is called on it. */
+ * not end before lvd_producer_close is called on it. */
 LVD_API lvd_producer *lvd_app_producer(lvd_app *app, uint32_t channel);
 LVD_API lvd_consumer *lvd_app_consumer(lvd_app *app, uint32_t channel, uint32_t index);
 
@@ -264,8 +265,8 @@ typedef struct lvd_actor_counters {
   uint64_t longest_ns;  /* the longest call of run, measured likewise */
   /* duration of the current call of run once it lasts for milliseconds; else 0 */
   uint64_t runs_ns;
-  bool waits;   /* it waits for a channel or for external input, or has ended */
-  bool outside; /* it waits for external input in the middle of a firing */
+  bool waits;          /* it waits for a channel or for external input, or has ended */
+  bool waits_external; /* it waits for external input in the middle of a firing */
 } lvd_actor_counters;
 
 typedef struct lvd_channel_counters {
@@ -280,14 +281,14 @@ typedef struct lvd_channel_counters {
 
 typedef struct lvd_worker_counters {
   int32_t cpu;                /* the core it is pinned to; -1: none */
-  bool given;                 /* its core is in the running set */
+  bool available;             /* its core is in the running set */
   uint64_t busy_ns, sleep_ns; /* ns running actors, ns asleep; the rest is polling */
   uint64_t activations, sleeps, wakes_sent;
   /* wall-clock ns for which the current activation has occupied it; 0: idle */
   uint64_t runs_ns;
   /* ns for which other programs had the core while an activation was runnable; not part of the
    * other times */
-  uint64_t lost_ns;
+  uint64_t preempted_ns;
 } lvd_worker_counters;
 
 /* Reads all counters of an application, running or ended: fills at most *actors and *channels
@@ -317,7 +318,7 @@ LVD_API bool lvd_app_fault(lvd_app *app, lvd_fault *out);
  * waiting entity with the full or empty channel that it waits for, a cycle of waits first, then
  * the ready entities that wait for a worker. Writes at most `size` bytes including the terminating
  * null; returns the full length. */
-LVD_API size_t lvd_app_why(lvd_app *app, char *text, size_t size);
+LVD_API size_t lvd_app_wait_report(lvd_app *app, char *text, size_t size);
 
 #ifdef __cplusplus
 }

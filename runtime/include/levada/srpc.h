@@ -48,7 +48,7 @@ typedef struct srpc_task *TASKID;
  * without this call. Another program must be linked with this library and call pb_boot: it is
  * started as a process; tasks of procedures that it registers live there, tasks of procedures
  * registered here can be created there, and both share the stream numbers. At most PB_PROCESSES at
- * a time (LVD_E_LIMIT). After a process is gone (LVD_E_PEER from all waits for it), it can be
+ * a time (LVD_E_LIMIT). After a process is gone (LVD_E_PEER_GONE from all waits for it), it can be
  * loaded and its tasks created again. Threads only. Errors as for lvd_unit_load
  * (levada/process.h). */
 LVD_API lvd_status pb_load(const char *exec_name);
@@ -56,14 +56,14 @@ LVD_API lvd_status pb_load(const char *exec_name);
 LVD_API int pb_process(void);
 /* Starts the runtime on all available cores; otherwise the first call that needs it does. In a
  * loaded process it serves the requests of the process that loaded it, and returns when that
- * process releases it (LVD_E_STOPPED) or is gone (LVD_E_PEER). */
+ * process releases it (LVD_E_STOPPED) or is gone (LVD_E_PEER_GONE). */
 LVD_API lvd_status pb_boot(void);
 /* Waits until all procedures have returned, and releases all resources. LVD_OK, or why the program
- * failed: LVD_E_DEADLOCK, LVD_E_FAULT. Until the next pb_boot, pb_why returns a description, which
- * includes what loaded processes reported when they failed. LVD_E_TIME: some procedures have not
- * returned (pb_time_limit); nothing is released; call it again. */
+ * failed: LVD_E_DEADLOCK, LVD_E_FAULT. Until the next pb_boot, pb_error_text returns a description, which
+ * includes what loaded processes reported when they failed. LVD_E_TIMEOUT: some procedures have not
+ * returned (pb_set_timeout); nothing is released; call it again. */
 LVD_API lvd_status pb_finish(void);
-LVD_API const char *pb_why(void);
+LVD_API const char *pb_error_text(void);
 /* On (the default): a call that is a misuse (an unknown name, no task, a stream that the caller
  * has not created, an element of another size, ...) or that ends in a deadlock prints one line on
  * standard error: each line once, at most 32 lines. pb_finish then returns the status of the first
@@ -77,9 +77,9 @@ LVD_API const char *pb_why(void);
 LVD_API void pb_set_diagnostics(bool on);
 /* Default limit, in ns (negative: none), of every wait without a limit of its own, until pb_finish
  * has returned. It bounds pb_wait, pb_release and pb_finish, and requests to another process by
- * pb_create, pb_create_in, pb_signal and pb_release. They then return LVD_E_TIME (pb_create: null)
- * and can be repeated. Each stream has its own limit (stream_time_limit). */
-LVD_API void pb_time_limit(int64_t timeout_ns);
+ * pb_create, pb_create_in, pb_signal and pb_release. They then return LVD_E_TIMEOUT (pb_create: null)
+ * and can be repeated. Each stream has its own limit (stream_set_timeout). */
+LVD_API void pb_set_timeout(int64_t timeout_ns);
 /* Stack size in bytes of tasks started from now on, as lvd_fiber_options.stack: rounded up to 16
  * KiB * 2^k; 0 (the default): 64 KiB. LVD_E_ARGUMENT: more than 8 MiB. */
 LVD_API lvd_status pb_stack_size(size_t bytes);
@@ -101,12 +101,12 @@ LVD_API lvd_status pb_register(const char *name, void *function);
 /* Creates a task of a registered procedure in the process that registered the name: a loaded
  * process, or the one that loaded this process; otherwise here, round-robin over the cores. The
  * caller owns it (pb_release). `prio` is clamped to -4 ... 3; higher runs first. On failure
- * returns null, and pb_status the reason: LVD_E_UNKNOWN: no process has registered the name;
- * LVD_E_STATE: several of those processes have, which is ambiguous; LVD_E_PEER: no live process
- * has, and one was lost before it replied; LVD_E_ARGUMENT: a name of 64 bytes or more; LVD_E_TIME;
+ * returns null, and pb_status the reason: LVD_E_NOT_FOUND: no process has registered the name;
+ * LVD_E_STATE: several of those processes have, which is ambiguous; LVD_E_PEER_GONE: no live process
+ * has, and one was lost before it replied; LVD_E_ARGUMENT: a name of 64 bytes or more; LVD_E_TIMEOUT;
  * LVD_E_MEMORY. */
 LVD_API TASKID pb_create(const char *p_task, int prio);
-/* Like pb_create, but only in the process of this number (pb_process); 0: here. LVD_E_PEER: no
+/* Like pb_create, but only in the process of this number (pb_process); 0: here. LVD_E_PEER_GONE: no
  * such process. */
 LVD_API TASKID pb_create_in(int process, const char *p_task, int prio);
 /* Starts the task; returns at once. LVD_E_STATE: it is running. */
@@ -115,12 +115,12 @@ LVD_API lvd_status pb_rpc(TASKID tid);
  * started, or another caller already waits for it. After a wait that ends early (LVD_E_CANCELLED
  * and the like) the task is still running and can be waited for. */
 LVD_API lvd_status pb_wait(TASKID tid);
-/* Like pb_wait, with a timeout in ns (negative: none): LVD_E_TIME. With 0 it only checks. */
-LVD_API lvd_status pb_wait_for(TASKID tid, int64_t timeout_ns);
+/* Like pb_wait, with a timeout in ns (negative: none): LVD_E_TIMEOUT. With 0 it only checks. */
+LVD_API lvd_status pb_wait_timeout(TASKID tid, int64_t timeout_ns);
 /* Describes why pb_wait returned LVD_E_FAULT: which procedure failed, and how; for a task of
  * another process, as that process reported. Writes at most `size` bytes including the terminating
  * null; returns the full length; 0: no failure. */
-LVD_API size_t pb_task_why(TASKID tid, char *text, size_t size);
+LVD_API size_t pb_task_error_text(TASKID tid, char *text, size_t size);
 /* Cancels the task: its waits return LVD_E_CANCELLED. LVD_E_STATE: it was not started, or has
  * already been waited for. */
 LVD_API lvd_status pb_cancel(TASKID tid);
@@ -156,7 +156,7 @@ LVD_API lvd_status stream_with(STREAM_ID sID, TASKID tid);
 LVD_API lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold);
 /* Limit, in ns (negative: none), of every wait on it, including that for the other process to open
  * it. */
-LVD_API lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns);
+LVD_API lvd_status stream_set_timeout(STREAM_ID sID, int64_t timeout_ns);
 /* Ends the caller's side before the caller returns. LVD_E_STATE: it has already ended, or is not
  * the caller's. */
 LVD_API lvd_status stream_close(STREAM_ID sID);

@@ -14,13 +14,13 @@
  *
  * If no procedure takes the other end, a wait does not end by itself. It is reported as soon as
  * this can be known: as a deadlock when only such waits are left and the application is closed
- * (lvd_app_close; lvd_app_why names the stream), or by the end of the stream to a thread that owns
+ * (lvd_app_close; lvd_app_wait_report names the stream), or by the end of the stream to a thread that owns
  * the other end when the application has ended. Until then a procedure may still take it, and a
  * time limit bounds the wait.
  *
  * Deadlock detection treats a thread that waits without a time limit (here, for a call, for the
  * end of a fiber or of the application) like a fiber: if all that could resume one another wait,
- * each wait for a stream, also a thread's, returns LVD_E_DEADLOCK, and lvd_app_why names the
+ * each wait for a stream, also a thread's, returns LVD_E_DEADLOCK, and lvd_app_wait_report names the
  * stream.
  *
  * Thread-safety: one procedure at a time per end; both ends may be used at the same time. Statuses
@@ -42,9 +42,9 @@ extern "C" {
 
 typedef struct lvd_stream {
   lvd_producer put;
-  LVD_ALIGNED(LVD_LINE) lvd_consumer get;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_consumer get;
   /* of the waits in put and get, ns; negative: none */
-  LVD_ALIGNED(LVD_LINE) int64_t time_limit_ns;
+  LVD_ALIGNED(LVD_CACHE_LINE) int64_t timeout_ns;
 } lvd_stream;
 
 typedef struct lvd_stream_options {
@@ -55,7 +55,7 @@ typedef struct lvd_stream_options {
   /* elements that wake the receiver, bounded by the capacity; 0: automatic, such that processing
    * them takes eight times as long as the wake-up, at most half the capacity */
   uint32_t threshold;
-  int64_t time_limit_ns; /* of the waits in put and get, ns; 0: none */
+  int64_t timeout_ns; /* of the waits in put and get, ns; 0: none */
 } lvd_stream_options;
 
 /* Maximum size of an element, and of a stream's ring, in bytes. Send a larger array in parts. */
@@ -81,7 +81,7 @@ LVD_API const char *lvd_stream_name(const lvd_stream *s);
 LVD_API lvd_status lvd_stream_wait_room(lvd_stream *s, uint32_t n, int64_t timeout_ns);
 LVD_API lvd_status lvd_stream_wait_elements(lvd_stream *s, uint32_t n, int64_t timeout_ns);
 
-/* Waits until one of `count` streams (at most LVD_WANTS) has an element or has ended; *which is
+/* Waits until one of `count` streams (at most LVD_WAIT_ITEMS_MAX) has an element or has ended; *which is
  * its index. Among several the choice is round-robin, beginning after the one selected last. For a
  * stream that has ended, the status is as for lvd_stream_get. */
 LVD_API lvd_status lvd_stream_select(lvd_stream *const *stream, uint32_t count, int64_t timeout_ns,
@@ -90,11 +90,11 @@ LVD_API lvd_status lvd_stream_select(lvd_stream *const *stream, uint32_t count, 
 /* ---- ownership ------------------------------------------------------------------------------ */
 
 /* Does the caller own the sending end (`sender`), or the receiving end? */
-LVD_API bool lvd_stream_is_mine(const lvd_stream *s, bool sender);
+LVD_API bool lvd_stream_is_owner(const lvd_stream *s, bool sender);
 
 /* The fast path of put and get: enough room or elements are known, so no wait is needed. */
 #ifdef LVD_DEBUG
-#define LVD_STREAM_KNOWN(s, sender, enough) ((enough) && lvd_stream_is_mine(s, sender))
+#define LVD_STREAM_KNOWN(s, sender, enough) ((enough) && lvd_stream_is_owner(s, sender))
 #else
 #define LVD_STREAM_KNOWN(s, sender, enough) (enough)
 #endif
@@ -107,7 +107,7 @@ static inline lvd_status lvd_stream_put(lvd_stream *s, const void *element, size
   lvd_producer *p = &s->put;
   if (LVD_UNLIKELY(size != p->elem_size)) return LVD_E_ARGUMENT;
   if (LVD_UNLIKELY(!LVD_STREAM_KNOWN(s, true, (int64_t)(p->limit - p->put) >= 1))) {
-    lvd_status status = lvd_stream_wait_room(s, 1, s->time_limit_ns);
+    lvd_status status = lvd_stream_wait_room(s, 1, s->timeout_ns);
     if (status != LVD_OK) return status;
   }
   memcpy(lvd_put_span(p), element, size);
@@ -118,7 +118,7 @@ static inline lvd_status lvd_stream_get(lvd_stream *s, void *element, size_t siz
   lvd_consumer *c = &s->get;
   if (LVD_UNLIKELY(size != c->elem_size)) return LVD_E_ARGUMENT;
   if (LVD_UNLIKELY(!LVD_STREAM_KNOWN(s, false, (int64_t)(c->limit - c->got) >= 1))) {
-    lvd_status status = lvd_stream_wait_elements(s, 1, s->time_limit_ns);
+    lvd_status status = lvd_stream_wait_elements(s, 1, s->timeout_ns);
     if (status != LVD_OK) return status;
   }
   memcpy(element, lvd_get_span(c), size);
@@ -138,19 +138,19 @@ static inline void lvd_stream_flush(lvd_stream *s) { lvd_flush(&s->put); }
 static inline lvd_status lvd_stream_put_span(lvd_stream *s, uint32_t n, void **span) {
   bool room = (int64_t)(s->put.limit - s->put.put) >= (int64_t)n;
   if (LVD_UNLIKELY(!LVD_STREAM_KNOWN(s, true, room))) {
-    lvd_status status = lvd_stream_wait_room(s, n, s->time_limit_ns);
+    lvd_status status = lvd_stream_wait_room(s, n, s->timeout_ns);
     if (status != LVD_OK) return status;
   }
   *span = lvd_put_span(&s->put);
   return LVD_OK;
 }
 /* Sets *span to the next `n` elements, contiguous. After reading them call lvd_get_done(&s->get,
- * n), then pop. LVD_E_ENDED: only lvd_elements(&s->get, 1) are left, fewer than n. */
+ * n), then pop. LVD_E_EOF: only lvd_elements(&s->get, 1) are left, fewer than n. */
 static inline lvd_status lvd_stream_get_span(lvd_stream *s, uint32_t n, const void **span) {
   lvd_status status = LVD_OK;
   bool there = (int64_t)(s->get.limit - s->get.got) >= (int64_t)n;
   if (LVD_UNLIKELY(!LVD_STREAM_KNOWN(s, false, there)))
-    status = lvd_stream_wait_elements(s, n, s->time_limit_ns);
+    status = lvd_stream_wait_elements(s, n, s->timeout_ns);
   *span = lvd_get_span(&s->get);
   return status;
 }
@@ -159,14 +159,14 @@ static inline lvd_status lvd_stream_get_span(lvd_stream *s, uint32_t n, const vo
 
 /* The sender ends the stream with LVD_OK, or with an error that the receiver gets after the last
  * element. Elements written so far are published. */
-LVD_API lvd_status lvd_stream_end(lvd_stream *s, lvd_status why);
-/* The receiver leaves: the sender's waits return LVD_E_PEER. */
-LVD_API lvd_status lvd_stream_leave(lvd_stream *s);
+LVD_API lvd_status lvd_stream_close_sender(lvd_stream *s, lvd_status why);
+/* The receiver leaves: the sender's waits return LVD_E_PEER_GONE. */
+LVD_API lvd_status lvd_stream_close_receiver(lvd_stream *s);
 /* Ends the stream properly on each end that the caller owns; false: it owns none. */
 LVD_API bool lvd_stream_close(lvd_stream *s);
 /* Gives up ownership of the caller's ends without ending the stream: another procedure may take
  * them. */
-LVD_API lvd_status lvd_stream_give_up(lvd_stream *s);
+LVD_API lvd_status lvd_stream_release_end(lvd_stream *s);
 
 /* ---- counters ------------------------------------------------------------------------------ */
 

@@ -2,7 +2,7 @@
 /* Wait: the primitive that all blocking calls of the library use; events; channels between
  * threads.
  *
- * A fiber or thread waits through the wait point (lvd_sleeper) of the object that it waits for:
+ * A fiber or thread waits through the wait point (lvd_wait_point) of the object that it waits for:
  * `self` of a channel end, or the one in an event. A fiber is suspended and its worker runs other
  * work; a thread that is no worker polls briefly, then sleeps in the kernel. */
 #ifndef LVD_WAIT_H
@@ -15,26 +15,26 @@ extern "C" {
 #endif
 
 /* Wait point of one end. One fiber or thread waits at a time. */
-typedef struct lvd_sleeper {
+typedef struct lvd_wait_point {
   lvd_waiter waiter;
-  lvd_aptr who;     /* an lvd_waiter: the fiber that waits here; null: a thread, on `asleep` */
+  lvd_aptr parked;  /* an lvd_waiter: the fiber that waits here; null: a thread, on `asleep` */
   lvd_a32 asleep;   /* the word on which a thread sleeps */
   uint32_t kind;    /* kind of the containing object; internal */
   uint32_t spin_us; /* microseconds that a thread polls before it sleeps */
   uint64_t sleeps;  /* counter: times a fiber was suspended or a thread slept */
-} lvd_sleeper;
+} lvd_wait_point;
 
 /* Initializes a wait point in the caller's memory. */
-LVD_API void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us);
+LVD_API void lvd_wait_point_init(lvd_wait_point *s, uint32_t spin_us);
 
 /* Wait until there is room for `n` elements, or until there are `n` (n <= capacity). `timeout_ns`
  * is in ns; negative: no limit. Before waiting, a producer flushes and a consumer releases. Return
  *   LVD_OK       the condition holds;
- *   LVD_E_ENDED  the stream has ended with fewer than n elements left, which can still be
+ *   LVD_E_EOF  the stream has ended with fewer than n elements left, which can still be
  *                read; or the error that the producer ended with;
- *   LVD_E_PEER   all consumers have left;
+ *   LVD_E_PEER_GONE   all consumers have left;
  *   LVD_E_CORRUPT  the other side has written a value that the protocol cannot produce;
- *   LVD_E_TIME   the timeout has passed;
+ *   LVD_E_TIMEOUT   the timeout has passed;
  *   LVD_E_CANCELLED, LVD_E_STOPPED  the waiting fiber was cancelled, or its application ends;
  *   LVD_E_DEADLOCK  deadlock: all that could resume one another wait (stream.h);
  *   LVD_E_STATE  the handle has no `self`, or is an actor's (actors use lvd_await_*). */
@@ -48,7 +48,7 @@ LVD_API lvd_status lvd_wait_elements(lvd_consumer *c, uint32_t n, int64_t timeou
 /* Any thread or fiber may set it; one at a time may wait. The caller owns the memory, which must
  * outlive the last lvd_event_set by another thread. */
 typedef struct lvd_event {
-  lvd_sleeper sleeper;
+  lvd_wait_point wait_point;
   /* 0, or 2^32 + data. Near the end of the struct, so that the data it announces can share its
    * cache line. */
   lvd_a64 word;
@@ -75,29 +75,29 @@ static inline bool lvd_event_is_set(const lvd_event *e) {
 /* A condition outside of channels and events that is announced by a bell, perhaps rung by another
  * process. A thread sleeps on the bell's word; the thread that listens to the bell wakes the wait
  * point of a fiber. */
-typedef struct lvd_watch {
-  bool (*look)(struct lvd_watch *w); /* has it come? called often */
+typedef struct lvd_wait_source {
+  bool (*look)(struct lvd_wait_source *w); /* has it come? called often */
   /* Tells the other side to ring from now on (`armed`), or no longer; ends with a seq_cst fence. */
-  void (*arm)(struct lvd_watch *w, bool armed);
-  lvd_a32 *rung;       /* changes at each ring; may be in shared memory */
-  lvd_sleeper sleeper; /* wait point of a fiber */
-} lvd_watch;
+  void (*arm)(struct lvd_wait_source *w, bool armed);
+  lvd_a32 *rung;             /* changes at each ring; may be in shared memory */
+  lvd_wait_point wait_point; /* wait point of a fiber */
+} lvd_wait_source;
 
 /* One of: room for n elements, n elements, an event (checked, not taken), a watch (which cannot be
  * combined with other items). */
-typedef struct lvd_want {
+typedef struct lvd_wait_item {
   lvd_producer *room;
   lvd_consumer *elements;
   lvd_event *event;
-  lvd_watch *watch;
+  lvd_wait_source *source;
   uint32_t n;
-} lvd_want;
+} lvd_wait_item;
 
-/* Waits until one of `count` items (at most LVD_WANTS) is ready, or ends with a status of its own;
- * *which is its index. `timeout_ns` is in ns; negative: no limit. LVD_E_TIME, LVD_E_CANCELLED,
+/* Waits until one of `count` items (at most LVD_WAIT_ITEMS_MAX) is ready, or ends with a status of its own;
+ * *which is its index. `timeout_ns` is in ns; negative: no limit. LVD_E_TIMEOUT, LVD_E_CANCELLED,
  * LVD_E_STOPPED: none was ready. */
-#define LVD_WANTS 64u
-LVD_API lvd_status lvd_wait_any(const lvd_want *want, uint32_t count, int64_t timeout_ns,
+#define LVD_WAIT_ITEMS_MAX 64u
+LVD_API lvd_status lvd_wait_any(const lvd_wait_item *want, uint32_t count, int64_t timeout_ns,
                                 uint32_t *which);
 
 /* ------------------------------------------------------------------------------------------ */

@@ -4,7 +4,7 @@
  *
  *   header | image | segment: records in each direction, streams (laid out as channels)
  *
- * The HOST creates it and defines the layout; the FAR side is the other processor. All offsets are
+ * The HOST creates it and defines the layout; the REMOTE side is the other processor. All offsets are
  * relative to the window's start, since each side maps it at another address. Each word has one
  * writer, and only loads, stores and fences are used: atomic read-modify-write may be missing, or
  * not reach the other side.
@@ -13,7 +13,7 @@
  * (release). The loader answers with its words, then `answered`, the same number (release), and
  * rings. It reports other events (end of a program, a fault) in the same words, then in `state`.
  *
- * The host maps the window uncached, or is coherent with it; a far side with non-coherent caches
+ * The host maps the window uncached, or is coherent with it; a remote side with non-coherent caches
  * has hooks (caches.h), which its loader also passes to programs.
  *
  * Freestanding. C17 and C++17. */
@@ -27,49 +27,50 @@
 extern "C" {
 #endif
 
-#define LVD_WINDOW_MAGIC   0x4e57564cu /* "LVWN" */
-#define LVD_WINDOW_VERSION 1u
-#define LVD_WINDOW_ORDER   0x01020304u /* detects the byte order of its writer */
-#define LVD_WINDOW_UNIT    4096u       /* bytes; alignment of the parts */
-#define LVD_WINDOW_MOST    ((uint64_t)1 << 40)
+#define LVD_WINDOW_MAGIC     0x4e57564cu /* "LVWN" */
+#define LVD_WINDOW_VERSION   1u
+#define LVD_WINDOW_ORDER     0x01020304u /* detects the byte order of its writer */
+#define LVD_WINDOW_UNIT      4096u       /* bytes; alignment of the parts */
+#define LVD_WINDOW_BYTES_MAX ((uint64_t)1 << 40)
 
 enum lvd_window_verb { LVD_WINDOW_RUN = 1, LVD_WINDOW_STOP };
 
-/* State of the far side. */
-enum lvd_far_state {
-  LVD_FAR_NONE,    /* no loader has started yet */
-  LVD_FAR_READY,   /* the loader is idle */
-  LVD_FAR_REFUSED, /* idle: the image was refused; `status` */
-  LVD_FAR_RUNS,    /* a program is running */
-  LVD_FAR_ENDED,   /* idle: the program has returned `status` */
-  LVD_FAR_STOPPED, /* idle: the program was stopped on request */
-  LVD_FAR_FAILED,  /* idle: the program failed; `cause`, `pc`, `value`, in `procedure` */
-  LVD_FAR_HUNG,    /* idle: `procedure` ran longer than `watch_ms` without waiting */
-  LVD_FAR_STATES
+/* State of the remote side. */
+enum lvd_remote_state {
+  LVD_REMOTE_NONE,    /* no loader has started yet */
+  LVD_REMOTE_READY,   /* the loader is idle */
+  LVD_REMOTE_REFUSED, /* idle: the image was refused; `status` */
+  LVD_REMOTE_RUNNING, /* a program is running */
+  LVD_REMOTE_EXITED,  /* idle: the program has returned `status` */
+  LVD_REMOTE_STOPPED, /* idle: the program was stopped on request */
+  LVD_REMOTE_FAILED,  /* idle: the program failed; `cause`, `pc`, `value`, in `procedure` */
+  LVD_REMOTE_HUNG,    /* idle: `procedure` ran longer than `watch_ms` without waiting */
+  LVD_REMOTE_STATES
 };
 
 typedef struct lvd_window {
   /* Constant. */
   uint32_t magic, version, order, header; /* header: bytes of this struct */
-  uint32_t layout, line;                  /* LVD_LAYOUT and LVD_LINE of the channels */
+  uint32_t abi_version, line;             /* LVD_ABI_VERSION and LVD_CACHE_LINE of the channels */
   uint64_t size;                          /* bytes of the window */
   uint64_t image, image_size;             /* area for images: offset, bytes */
   uint64_t segment, segment_size;         /* memory shared by program and host: offset, bytes */
   uint32_t watch_ms;                      /* time limit of a procedure between waits, ms; 0: none */
   uint32_t checksum;                      /* of all words before it */
   /* Written by the host. */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 command; /* sequence number of the command in the next words */
+  LVD_ALIGNED(LVD_CACHE_LINE)
+  lvd_a32 command; /* sequence number of the command in the next words */
   uint32_t verb;
   uint32_t length, sum;    /* bytes and checksum of the image */
-  uint64_t address, entry; /* far addresses: load address, entry */
+  uint64_t address, entry; /* remote addresses: load address, entry */
   lvd_a32 asked;           /* liveness probe: a number to be echoed in `alive` */
-  /* Written by the far side. */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 answered;
+  /* Written by the remote side. */
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 answered;
   lvd_a32 state;
   lvd_a32 alive; /* echo of `asked` */
   uint32_t status;
   uint64_t cause, pc, value;
-  uint64_t low, high; /* far addresses between which images may lie */
+  uint64_t low, high; /* remote addresses between which images may lie */
   char procedure[64];
 } lvd_window;
 
@@ -131,9 +132,9 @@ static inline const char *lvd_window_read(const lvd_window *w, uint64_t size,
     return "the window is of another version: build both sides of one version";
   if (copy.checksum != lvd_window_sum(&copy, offsetof(lvd_window, checksum)))
     return "the window's header is damaged: its checksum is wrong";
-  if (copy.layout != LVD_LAYOUT || copy.line != LVD_LINE)
+  if (copy.abi_version != LVD_ABI_VERSION || copy.line != LVD_CACHE_LINE)
     return "the window's channels are of another layout: build both sides of one version";
-  if (copy.size > size || copy.size > LVD_WINDOW_MOST)
+  if (copy.size > size || copy.size > LVD_WINDOW_BYTES_MAX)
     return "the window is larger than the memory that was given for it";
   if (!lvd_window_holds(copy.size, copy.image, copy.image_size) ||
       !lvd_window_holds(copy.size, copy.segment, copy.segment_size) ||
@@ -151,19 +152,19 @@ static inline const char *lvd_window_read(const lvd_window *w, uint64_t size,
 /* K1: the words of each side begin at a cache line, which holds no words of the other side. */
 #define LVD_WINDOW_LINES(what)                                                                     \
   typedef char                                                                                     \
-      lvd_window_##what##_begins_a_line[offsetof(lvd_window, what) % LVD_LINE == 0 ? 1 : -1]
+      lvd_window_##what##_begins_a_line[offsetof(lvd_window, what) % LVD_CACHE_LINE == 0 ? 1 : -1]
 LVD_WINDOW_LINES(command);
 LVD_WINDOW_LINES(answered);
 #undef LVD_WINDOW_LINES
 
-/* Fills in the header at `w`, before the far side reads it. */
+/* Fills in the header at `w`, before the remote side reads it. */
 static inline void lvd_window_make(lvd_window *w, const lvd_window_shape *shape) {
   w->magic = LVD_WINDOW_MAGIC;
   w->version = LVD_WINDOW_VERSION;
   w->order = LVD_WINDOW_ORDER;
   w->header = sizeof(lvd_window);
-  w->layout = LVD_LAYOUT;
-  w->line = LVD_LINE;
+  w->abi_version = LVD_ABI_VERSION;
+  w->line = LVD_CACHE_LINE;
   w->size = shape->size;
   w->image = shape->image;
   w->image_size = shape->image_size;
@@ -175,12 +176,12 @@ static inline void lvd_window_make(lvd_window *w, const lvd_window_shape *shape)
 
 /* ---- interface between a loader and a program ----------------------------------------------- */
 
-#define LVD_FAR_VERSION 2u
+#define LVD_REMOTE_VERSION 2u
 
 /* Board support that a loader passes to a program: everything that differs between boards. The
- * program's entry is int entry(const lvd_far_board *), called on the loader's stack; the result is
+ * program's entry is int entry(const lvd_remote_hal *), called on the loader's stack; the result is
  * the program's status. */
-typedef struct lvd_far_board {
+typedef struct lvd_remote_hal {
   uint32_t version;
   uint32_t reserved;
   lvd_window *window;
@@ -193,7 +194,7 @@ typedef struct lvd_far_board {
   /* Reports that `procedure` begins to run; null: none runs. */
   void (*watch)(const char *procedure);
   const lvd_caches *caches; /* null: coherent with the host's memory, or no caches */
-} lvd_far_board;
+} lvd_remote_hal;
 
 #ifdef __cplusplus
 }

@@ -401,7 +401,7 @@ static mcapi_status_t send(mc_domain *d, mc_request *r) {
     c->loan_size = r->size;
   }
   if (status == LVD_OK) return MCAPI_SUCCESS;
-  if (status == LVD_E_TIME) return r->fail_when_full ? MCAPI_ERR_MEM_LIMIT : MCAPI_PENDING;
+  if (status == LVD_E_TIMEOUT) return r->fail_when_full ? MCAPI_ERR_MEM_LIMIT : MCAPI_PENDING;
   return status == LVD_E_MEMORY ? MCAPI_ERR_MEM_LIMIT : MCAPI_ERR_TRANSMISSION;
 }
 
@@ -414,13 +414,13 @@ static lvd_status take(mc_domain *d, mc_request *r) {
 static mcapi_status_t receive(mc_domain *d, mc_request *r) {
   lvd_status status = take(d, r);
   mcapi_status_t end = MCAPI_PENDING;
-  if (status == LVD_E_TIME && (end = mc_channel_ended(d, r->local)) != MCAPI_SUCCESS)
+  if (status == LVD_E_TIMEOUT && (end = mc_channel_ended(d, r->local)) != MCAPI_SUCCESS)
     status = take(d, r); /* what arrived just before the end */
   switch (status) {
   case LVD_OK:
     mc_count_received(d->tables, r->local->index, r->size);
     return MCAPI_SUCCESS;
-  case LVD_E_TIME:
+  case LVD_E_TIMEOUT:
     return end == MCAPI_SUCCESS ? MCAPI_PENDING : end;
   case LVD_E_LIMIT:
     return r->fail_when_full ? MCAPI_ERR_MEM_LIMIT : MCAPI_PENDING;

@@ -20,7 +20,7 @@ static mc_local_endpoint *lock_own_endpoint(mc_local_node *self, mcapi_endpoint_
 
 /* Called by the notifier. */
 static bool signal_descriptor(lvd_waiter *w) {
-  mc_listener *l = (mc_listener *)((char *)w - offsetof(mc_listener, watch.sleeper.waiter));
+  mc_listener *l = (mc_listener *)((char *)w - offsetof(mc_listener, watch.wait_point.waiter));
   lvd_os_eventfd_signal(*(const int *)l->argument);
   return true;
 }
@@ -29,8 +29,8 @@ static mcapi_status_t open_descriptor(mc_local_endpoint *local) {
   if (lvd_os_eventfd_create(&local->descriptor) != LVD_OK) return MCAPI_ERR_MEM_LIMIT;
   mc_listener *l = &local->listener;
   *l = (mc_listener){.node = local->node, .argument = &local->descriptor};
-  l->watch.sleeper.waiter.wake = signal_descriptor;
-  lvd_store_relaxed_ptr(&l->watch.sleeper.who, &l->watch.sleeper.waiter);
+  l->watch.wait_point.waiter.wake = signal_descriptor;
+  lvd_store_relaxed_ptr(&l->watch.wait_point.parked, &l->watch.wait_point.waiter);
   local->has_descriptor = true;
   lvd_os_eventfd_signal(local->descriptor); /* something may have arrived before */
   return MCAPI_SUCCESS;
@@ -57,7 +57,7 @@ int lvd_mcapi_descriptor(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status
   return out;
 }
 
-mcapi_uint_t lvd_mcapi_ready(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status) {
+mcapi_uint_t lvd_mcapi_pending_count(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status) {
   MC_LONG_CALL(self);
   mcapi_status_t status;
   mcapi_uint_t count = 0;
@@ -84,8 +84,8 @@ mcapi_uint_t lvd_mcapi_ready(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_st
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-void lvd_mcapi_wait_by(mcapi_endpoint_t endpoint, int how, uint32_t spin_us,
-                       mcapi_status_t *mcapi_status) {
+void lvd_mcapi_set_wait_policy(mcapi_endpoint_t endpoint, int how, uint32_t spin_us,
+                               mcapi_status_t *mcapi_status) {
   MC_LONG_CALL(self);
   mcapi_status_t status;
   mc_local_endpoint *local = lock_own_endpoint(self, endpoint, &status);
@@ -105,8 +105,8 @@ void lvd_mcapi_wait_by(mcapi_endpoint_t endpoint, int how, uint32_t spin_us,
 
 /* ---- loans ----------------------------------------------------------------------------------- */
 
-void *lvd_mcapi_loan(mcapi_pktchan_send_hndl_t send_handle, size_t size,
-                     mcapi_status_t *mcapi_status) {
+void *lvd_mcapi_buffer_acquire(mcapi_pktchan_send_hndl_t send_handle, size_t size,
+                               mcapi_status_t *mcapi_status) {
   void *out = mc_loan_fast(send_handle, size);
   if (LVD_LIKELY(out != NULL)) {
     mc_set_status(mcapi_status, MCAPI_SUCCESS);
@@ -148,8 +148,8 @@ static mc_local_endpoint *lock_loan_end(mc_local_node *self, mcapi_pktchan_send_
   return NULL;
 }
 
-void lvd_mcapi_send_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buffer, size_t size,
-                         mcapi_status_t *mcapi_status) {
+void lvd_mcapi_buffer_send(mcapi_pktchan_send_hndl_t send_handle, const void *buffer, size_t size,
+                           mcapi_status_t *mcapi_status) {
   if (LVD_LIKELY(mc_loan_send_fast(send_handle, buffer, size))) {
     mc_set_status(mcapi_status, MCAPI_SUCCESS);
     return;
@@ -168,8 +168,8 @@ void lvd_mcapi_send_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buff
   mc_set_status(mcapi_status, status);
 }
 
-void lvd_mcapi_return_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buffer,
-                           mcapi_status_t *mcapi_status) {
+void lvd_mcapi_buffer_release(mcapi_pktchan_send_hndl_t send_handle, const void *buffer,
+                              mcapi_status_t *mcapi_status) {
   MC_LONG_CALL(self);
   mcapi_status_t status;
   mc_local_endpoint *local = lock_loan_end(self, send_handle, buffer, 0, &status);

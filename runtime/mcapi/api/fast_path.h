@@ -28,8 +28,9 @@ mcapi_status_t mc_message_receive_fast(uint32_t handle, void *buffer, size_t roo
 
 /* ---- shared by them -------------------------------------------------------------------------- */
 
-#define MC_INLINE  static inline __attribute__((always_inline))
-#define MC_FLATTEN __attribute__((flatten)) /* inlines all calls, except of LVD_APART functions */
+#define MC_INLINE static inline __attribute__((always_inline))
+#define MC_FLATTEN                                                                                 \
+  __attribute__((flatten)) /* inlines all calls, except of LVD_NOINLINE functions */
 
 /* The caller's endpoint, if its domain uses shared memory; else null. Valid during the short
  * call. */

@@ -34,7 +34,7 @@ static mc_local_node *own_node(uint32_t *active) {
   lvd_fiber *fiber = lvd_fiber_self();
   *active = mc_thread.active;
   if (!fiber) return mc_thread.node;
-  mc_local_node *n = *lvd_fiber_word();
+  mc_local_node *n = *lvd_fiber_local();
   if (!n) return NULL;
   uint32_t now = lvd_load_acquire_u32(&n->active);
   /* else the node has been reused by another caller */
@@ -54,7 +54,7 @@ static mc_local_node *current_node(uint32_t *active) {
 /* Makes `n` the node that the caller has initialized. */
 static void set_own_node(mc_local_node *n, uint32_t active) {
   if (lvd_fiber_self()) {
-    *lvd_fiber_word() = n;
+    *lvd_fiber_local() = n;
     return;
   }
   mc_thread.node = n;
@@ -81,7 +81,7 @@ static void free_call_slot(void *slot) {
 }
 
 static mc_call_slot *new_call_slot(void) {
-  mc_call_slot *h = aligned_alloc(LVD_LINE, sizeof *h);
+  mc_call_slot *h = aligned_alloc(LVD_CACHE_LINE, sizeof *h);
   if (h) memset(h, 0, sizeof *h);
   return h;
 }

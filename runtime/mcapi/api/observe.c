@@ -69,7 +69,7 @@ typedef struct snapshot {
   union {
     lvd_channel channel;
     unsigned char header[offsetof(lvd_channel, consumer) +
-                         MC_BROADCAST_RECEIVERS * sizeof(lvd_consumer_lines)];
+                         MC_BROADCAST_RECEIVERS * sizeof(lvd_consumer_shared)];
   };
   unsigned char ring[MC_RING_MAX_BYTES];
   bool alive[MC_PROCESSES];
@@ -110,14 +110,15 @@ static uint32_t count_elements(snapshot *c, uint32_t index, uint32_t receiver_in
   if (receiver_index >= MC_BROADCAST_RECEIVERS ||
       !lvd_os_file_read(c->file, at, c->header, sizeof c->header))
     return 0;
-  const lvd_consumer_lines *lines =
-      (const lvd_consumer_lines *)c->channel.consumer + receiver_index;
+  const lvd_consumer_shared *lines =
+      (const lvd_consumer_shared *)c->channel.consumer + receiver_index;
   if (load(&lines->state) != LVD_OPEN) return 0;
   uint32_t head = load(&lines->head), count = load(&c->channel.tail) - head;
   if (!packets) return count <= MC_CHANNEL_SCALARS ? count : 0;
   if (count > MC_RING_MAX_BYTES / MC_PACKET_LINE_BYTES || !count) return 0;
   uint64_t origin;
-  if (!lvd_os_file_read(c->file, at + MC_MAP_GRANULE - LVD_LINE, &origin, sizeof origin)) return 0;
+  if (!lvd_os_file_read(c->file, at + MC_MAP_GRANULE - LVD_CACHE_LINE, &origin, sizeof origin))
+    return 0;
   size_t size = (size_t)count * MC_PACKET_LINE_BYTES,
          from = mc_offset(origin, head, MC_PACKET_LINE_BYTES);
   size_t all = mc_ring_size(origin), first_part = size < all - from ? size : all - from;
@@ -147,7 +148,7 @@ static uint32_t count_queued(const snapshot *c, uint32_t index, bool channel) {
 }
 
 /* Of a broadcast's sender, which has no single peer. */
-static void describe_receivers(snapshot *c, lvd_mcapi_endpoint_seen *out) {
+static void describe_receivers(snapshot *c, lvd_mcapi_endpoint_info *out) {
   for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
     const mc_endpoint *e = &c->tables.endpoint[i];
     out->receivers += load(&e->handle) && load(&e->handle) != out->handle &&
@@ -156,10 +157,10 @@ static void describe_receivers(snapshot *c, lvd_mcapi_endpoint_seen *out) {
   out->connected = true;
 }
 
-static void describe_endpoint(snapshot *c, uint32_t index, lvd_mcapi_endpoint_seen *out) {
+static void describe_endpoint(snapshot *c, uint32_t index, lvd_mcapi_endpoint_info *out) {
   const mc_endpoint *e = &c->tables.endpoint[index];
   uint32_t role = load(&e->role), state = load(&e->state);
-  *out = (lvd_mcapi_endpoint_seen){.handle = load(&e->handle),
+  *out = (lvd_mcapi_endpoint_info){.handle = load(&e->handle),
                                    .node = id_of(c, load(&e->node)),
                                    .port = load(&e->port),
                                    .alive = is_alive(c, load(&e->owner)),
@@ -195,7 +196,7 @@ static void describe_endpoint(snapshot *c, uint32_t index, lvd_mcapi_endpoint_se
                      out->kind == LVD_MCAPI_PACKETS);
 }
 
-static lvd_status describe(snapshot *c, lvd_mcapi_domain_seen *out) {
+static lvd_status describe(snapshot *c, lvd_mcapi_domain_info *out) {
   const mc_tables *t = &c->tables;
   out->node = calloc(MC_NODES, sizeof *out->node);
   out->endpoint = calloc(MC_ENDPOINTS, sizeof *out->endpoint);
@@ -210,7 +211,7 @@ static lvd_status describe(snapshot *c, lvd_mcapi_domain_seen *out) {
     uint32_t owner = load(&t->node[i].owner);
     if (!owner || owner > MC_PROCESSES) continue;
     out->node[out->node_count++] =
-        (lvd_mcapi_node_seen){.id = load(&t->node[i].id),
+        (lvd_mcapi_node_info){.id = load(&t->node[i].id),
                               .process = load(&t->process[owner - 1].pid),
                               .alive = is_alive(c, owner)};
   }
@@ -234,9 +235,9 @@ static lvd_status find_file(uint32_t number, int *file) {
   return status;
 }
 
-lvd_status lvd_mcapi_domain_look(uint32_t number, lvd_mcapi_domain_seen *out) {
+lvd_status lvd_mcapi_domain_snapshot(uint32_t number, lvd_mcapi_domain_info *out) {
   if (!out || number > MCAPI_MAX_DOMAIN) return LVD_E_ARGUMENT;
-  *out = (lvd_mcapi_domain_seen){.number = number};
+  *out = (lvd_mcapi_domain_info){.number = number};
   /* closing the file would release this process's file locks */
   if (mc_any_node()) return LVD_E_STATE;
   snapshot *c = calloc(1, sizeof *c);
@@ -247,7 +248,7 @@ lvd_status lvd_mcapi_domain_look(uint32_t number, lvd_mcapi_domain_seen *out) {
     c->number = number;
     bool queues = c->tables.transport == LVD_MCAPI_TRANSPORT_PMQ - 1;
     out->transport = c->transport = queues ? LVD_MCAPI_TRANSPORT_PMQ : LVD_MCAPI_TRANSPORT_SHM;
-    status = whole && mc_tables_fit(&c->tables) ? describe(c, out) : LVD_E_LAYOUT;
+    status = whole && mc_tables_fit(&c->tables) ? describe(c, out) : LVD_E_ABI;
     lvd_os_close(c->file);
   }
   free(c);
@@ -255,26 +256,26 @@ lvd_status lvd_mcapi_domain_look(uint32_t number, lvd_mcapi_domain_seen *out) {
   return status;
 }
 
-void lvd_mcapi_domain_forget(lvd_mcapi_domain_seen *seen) {
+void lvd_mcapi_domain_forget(lvd_mcapi_domain_info *seen) {
   free(seen->node);
   free(seen->endpoint);
-  *seen = (lvd_mcapi_domain_seen){.number = seen->number};
+  *seen = (lvd_mcapi_domain_info){.number = seen->number};
 }
 
 /* ---- removing dead processes ----------------------------------------------------------------- */
 
-static void count_dead(const lvd_mcapi_domain_seen *seen, lvd_mcapi_cleared *out) {
+static void count_dead(const lvd_mcapi_domain_info *seen, lvd_mcapi_cleanup_result *out) {
   out->processes = seen->dead;
   for (uint32_t i = 0; i < seen->node_count; i++) out->nodes += !seen->node[i].alive;
   for (uint32_t i = 0; i < seen->endpoint_count; i++) out->endpoints += !seen->endpoint[i].alive;
 }
 
-lvd_status lvd_mcapi_domain_clean(uint32_t number, lvd_mcapi_cleared *out) {
+lvd_status lvd_mcapi_domain_clean(uint32_t number, lvd_mcapi_cleanup_result *out) {
   if (!out || number > MCAPI_MAX_DOMAIN) return LVD_E_ARGUMENT;
-  *out = (lvd_mcapi_cleared){0};
+  *out = (lvd_mcapi_cleanup_result){0};
   if (mc_any_node()) return LVD_E_STATE;
-  lvd_mcapi_domain_seen seen;
-  lvd_status status = lvd_mcapi_domain_look(number, &seen);
+  lvd_mcapi_domain_info seen;
+  lvd_status status = lvd_mcapi_domain_snapshot(number, &seen);
   if (status == LVD_OK) count_dead(&seen, out);
   lvd_mcapi_domain_forget(&seen);
   mc_domain *d;
@@ -289,7 +290,7 @@ lvd_status lvd_mcapi_domain_clean(uint32_t number, lvd_mcapi_cleared *out) {
   mc_notify_all(d, NULL);
   mc_domain_leave(d);
   int file;
-  out->gone = find_file(number, &file) == LVD_E_UNKNOWN;
+  out->gone = find_file(number, &file) == LVD_E_NOT_FOUND;
   if (!out->gone) lvd_os_close(file);
   return LVD_OK;
 }

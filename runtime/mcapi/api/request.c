@@ -43,9 +43,9 @@ static mcapi_status_t progress(mc_request *r) {
     switch (MC_TRANSPORT_CALL(d, send, d, r->local, r->to, r->out, r->size, r->level)) {
     case LVD_OK:
       return MCAPI_SUCCESS;
-    case LVD_E_TIME:
+    case LVD_E_TIMEOUT:
       return r->fail_when_full ? MCAPI_ERR_MEM_LIMIT : MCAPI_PENDING;
-    case LVD_E_PEER: /* deleted: messages on their way are dropped */
+    case LVD_E_PEER_GONE: /* deleted: messages on their way are dropped */
       return mc_endpoint_was_deleted(d, r->to) ? MCAPI_SUCCESS : MCAPI_ERR_ENDP_INVALID;
     case LVD_E_MEMORY:
       return MCAPI_ERR_MEM_LIMIT;
@@ -55,7 +55,7 @@ static mcapi_status_t progress(mc_request *r) {
   if (r->kind != MC_MESSAGE_RECEIVE) return mc_channel_progress(d, r);
   size_t room = r->size, size = 0;
   lvd_status status = MC_TRANSPORT_CALL(d, receive, d, r->local, r->in, room, &size);
-  if (status == LVD_E_TIME) return MCAPI_PENDING;
+  if (status == LVD_E_TIMEOUT) return MCAPI_PENDING;
   r->size = size;
   return status == LVD_OK        ? MCAPI_SUCCESS
          : status == LVD_E_LIMIT ? MCAPI_ERR_MSG_TRUNCATED
@@ -187,7 +187,7 @@ static void arm_one(void *what) {
 }
 
 static mcapi_status_t unfinished_status(lvd_status status) {
-  return status == LVD_E_TIME ? MCAPI_TIMEOUT : MCAPI_ERR_REQUEST_CANCELLED;
+  return status == LVD_E_TIMEOUT ? MCAPI_TIMEOUT : MCAPI_ERR_REQUEST_CANCELLED;
 }
 
 static uint32_t spin_of(const mc_request *r) {

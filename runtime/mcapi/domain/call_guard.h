@@ -24,9 +24,10 @@
 
 /* One per thread. */
 typedef struct mc_call_slot {
-  LVD_ALIGNED(LVD_LINE) lvd_aptr node; /* of which the thread is in a short call; null: none */
-  lvd_a32 in_use;                      /* 1: by a living thread */
-  lvd_aptr next;                       /* slots are never freed */
+  LVD_ALIGNED(LVD_CACHE_LINE)
+  lvd_aptr node;  /* of which the thread is in a short call; null: none */
+  lvd_a32 in_use; /* 1: by a living thread */
+  lvd_aptr next;  /* slots are never freed */
 } mc_call_slot;
 
 static inline void mc_short_call_leave(mc_call_slot *h) { lvd_store_release_ptr(&h->node, NULL); }
@@ -35,7 +36,7 @@ static inline void mc_short_call_leave(mc_call_slot *h) { lvd_store_release_ptr(
 static inline bool mc_short_call_enter(mc_call_slot *h, void *node, const lvd_a32 *active,
                                        uint32_t expected, bool fenced) {
   lvd_store_relaxed_ptr(&h->node, node);
-  lvd_barrier_light(fenced);
+  lvd_membarrier_light(fenced);
   return LVD_LIKELY(lvd_load_relaxed_u32(active) == expected);
 }
 
@@ -45,7 +46,7 @@ static inline void mc_long_call_leave(lvd_a32 *long_calls) { lvd_add_release_u32
 static inline bool mc_long_call_enter(lvd_a32 *long_calls, const lvd_a32 *active, uint32_t expected,
                                       bool fenced) {
   lvd_add_relaxed_u32(long_calls, 1);
-  lvd_barrier_light(fenced);
+  lvd_membarrier_light(fenced);
   return lvd_load_relaxed_u32(active) == expected;
 }
 

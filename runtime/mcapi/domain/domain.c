@@ -210,8 +210,9 @@ static lvd_status resolve_transport(uint32_t *requested) {
     *requested = name && *name ? 0 : MC_ANY_TRANSPORT;
   for (uint32_t i = 0; i < TRANSPORTS && !*requested; i++)
     if (strcmp(transports[i]->name, name) == 0) *requested = 1 + i;
-  return *requested == MC_ANY_TRANSPORT || (*requested && *requested <= TRANSPORTS) ? LVD_OK
-                                                                                    : LVD_E_UNKNOWN;
+  return *requested == MC_ANY_TRANSPORT || (*requested && *requested <= TRANSPORTS)
+             ? LVD_OK
+             : LVD_E_NOT_FOUND;
 }
 
 lvd_status mc_domain_directory_open(int64_t *group, int *directory) {
@@ -245,7 +246,7 @@ static lvd_status format_file(mc_domain *d, uint32_t requested) {
   mc_tables *t = lvd_os_shared_map(d->file, 0, mc_round_to_granules(sizeof *t), 0);
   if (!t) return LVD_E_MEMORY;
   t->layout_version = MC_LAYOUT_VERSION;
-  t->cache_line_bytes = LVD_LINE;
+  t->cache_line_bytes = LVD_CACHE_LINE;
   t->processes = MC_PROCESSES;
   t->nodes = MC_NODES;
   t->endpoints = MC_ENDPOINTS;
@@ -260,21 +261,22 @@ static lvd_status format_file(mc_domain *d, uint32_t requested) {
 
 bool mc_tables_fit(const mc_tables *t) {
   return lvd_load_relaxed_u32(&t->magic) == MC_MAGIC && t->layout_version == MC_LAYOUT_VERSION &&
-         t->cache_line_bytes == LVD_LINE && t->processes == MC_PROCESSES && t->nodes == MC_NODES &&
-         t->endpoints == MC_ENDPOINTS && t->slots == MC_SLOTS && t->size == mc_file_size();
+         t->cache_line_bytes == LVD_CACHE_LINE && t->processes == MC_PROCESSES &&
+         t->nodes == MC_NODES && t->endpoints == MC_ENDPOINTS && t->slots == MC_SLOTS &&
+         t->size == mc_file_size();
 }
 
 static lvd_status map_existing(mc_domain *d, uint32_t requested) {
   size_t size;
   lvd_status status = lvd_os_shared_size(d->file, &size);
   if (status != LVD_OK) return status;
-  if (size != mc_file_size()) return LVD_E_LAYOUT;
+  if (size != mc_file_size()) return LVD_E_ABI;
   mc_tables *t = lvd_os_shared_map(d->file, 0, mc_round_to_granules(sizeof *t), 0);
   if (!t) return LVD_E_MEMORY;
   d->tables = t;
   uint32_t transport = *(const volatile uint32_t *)&t->transport;
-  if (!mc_tables_fit(t) || transport >= TRANSPORTS) return LVD_E_LAYOUT;
-  if (d->group >= 0 && transports[transport] != &mc_shm) return LVD_E_LAYOUT;
+  if (!mc_tables_fit(t) || transport >= TRANSPORTS) return LVD_E_ABI;
+  if (d->group >= 0 && transports[transport] != &mc_shm) return LVD_E_ABI;
   d->transport = transports[transport];
   return requested == MC_ANY_TRANSPORT || requested == 1 + transport ? LVD_OK : LVD_E_STATE;
 }

@@ -38,7 +38,7 @@
 #define LVD_MCAPI_DOMAIN_H
 
 #define LVD_SLOT_STRIDE 128 /* bytes of a message header, with its slot: mc_message */
-#define LVD_INBOX_ALIGN LVD_LINE
+#define LVD_INBOX_ALIGN LVD_CACHE_LINE
 #include <levada/channel.h>
 #include <levada/inbox.h>
 #include <levada/wait.h>
@@ -73,7 +73,7 @@ enum {
   MC_BROADCAST_RECEIVERS = 16         /* receivers of one broadcast */
 };
 #define MC_MAGIC          0x4c564d43u /* "LVMC" */
-#define MC_LAYOUT_VERSION (LVD_LAYOUT << 16 | 12u)
+#define MC_LAYOUT_VERSION (LVD_ABI_VERSION << 16 | 12u)
 
 /* ---- shared memory --------------------------------------------------------------------------- */
 
@@ -90,20 +90,20 @@ typedef struct mc_node_set {
 } mc_node_set;
 
 typedef struct mc_process {
-  LVD_ALIGNED(LVD_LINE) lvd_a32 serial; /* 0: free; no value is used twice */
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 serial; /* 0: free; no value is used twice */
   lvd_a32 pid;
 } mc_process;
 
 typedef struct mc_node {
-  LVD_ALIGNED(LVD_LINE) lvd_a32 owner; /* 1 + process index; 0: free */
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 owner; /* 1 + process index; 0: free */
   lvd_a32 id;
-  LVD_ALIGNED(LVD_LINE) mc_eventcount eventcount;
+  LVD_ALIGNED(LVD_CACHE_LINE) mc_eventcount eventcount;
 } mc_node;
 
 typedef struct mc_endpoint {
-  LVD_ALIGNED(LVD_LINE) lvd_a32 handle; /* 0: free */
-  lvd_a32 owner;                        /* 1 + process index */
-  lvd_a32 node, port;                   /* the node's index in its table */
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 handle; /* 0: free */
+  lvd_a32 owner;                              /* 1 + process index */
+  lvd_a32 node, port;                         /* the node's index in its table */
   lvd_a64 history; /* of the handles at this index: mc_generation, mc_died_with_process */
   lvd_a32 get_count, get_domain, get_node;
   lvd_a32 role;               /* MC_ROLE_...: of its channel, or as which it has been opened */
@@ -116,20 +116,20 @@ typedef struct mc_endpoint {
   lvd_a32 attribute[MCAPI_ENDP_ATTR_END];
   /* Statistics of all that it has received, of any kind. Written by the owner, read by
    * observers. */
-  LVD_ALIGNED(LVD_LINE) lvd_a64 received;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a64 received;
   lvd_a64 received_bytes;
 } mc_endpoint;
 
 typedef struct mc_tables {
-  LVD_ALIGNED(LVD_LINE) lvd_a32 magic; /* stored last */
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 magic; /* stored last */
   uint32_t layout_version, cache_line_bytes, processes, nodes, endpoints, slots;
   uint32_t transport; /* its number */
   uint64_t size;      /* of the file, in bytes */
   lvd_a32 next_serial;
-  lvd_a32 joins;                        /* counts processes that began to join */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 deaths; /* counts processes that have left or died */
+  lvd_a32 joins;                              /* counts processes that began to join */
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 deaths; /* counts processes that have left or died */
   lvd_a32 use_fences; /* 1: a member has no global membarrier, so each notification makes a fence */
-  LVD_ALIGNED(LVD_LINE) mc_node_set endpoint_waiters; /* wait for an endpoint to be created */
+  LVD_ALIGNED(LVD_CACHE_LINE) mc_node_set endpoint_waiters; /* wait for an endpoint to be created */
   mc_node_set room_waiters; /* wait for room in a queue that is not in shared memory */
   mc_process process[MC_PROCESSES];
   mc_node node[MC_NODES];
@@ -161,12 +161,12 @@ typedef struct mc_message {
  * tells whether its sender has finished. On a line of its own, since the receiver reads the message
  * by then. */
 typedef struct mc_posted {
-  LVD_ALIGNED(LVD_LINE) lvd_a64 sending_id;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a64 sending_id;
 } mc_posted;
 
 typedef struct mc_queue {
   lvd_inbox inbox;
-  LVD_ALIGNED(LVD_LINE) mc_node_set room_waiters; /* wait for a free slot */
+  LVD_ALIGNED(LVD_CACHE_LINE) mc_node_set room_waiters; /* wait for a free slot */
   mc_message message[MC_SLOTS];
   mc_posted posted[MC_SLOTS];
 } mc_queue;
@@ -209,7 +209,7 @@ static inline size_t mc_file_size(void) { return mc_queue_at(MC_ENDPOINTS); }
 static inline lvd_slot *mc_slots(mc_queue *q) { return &q->message[0].slot; }
 static inline unsigned char *mc_payload(mc_queue *q, uint32_t slot, uint32_t at) {
   return (unsigned char *)q + mc_round_to_pages(sizeof(mc_queue)) + (size_t)slot * MC_SLOT_BYTES +
-         MC_PAYLOAD_OFFSET + (size_t)at * LVD_LINE;
+         MC_PAYLOAD_OFFSET + (size_t)at * LVD_CACHE_LINE;
 }
 
 /* ---- private to a process -------------------------------------------------------------------- */
@@ -222,7 +222,7 @@ typedef struct mc_transport mc_transport; /* transport.h */
 /* A waiting fiber, or a descriptor, in the domain's list of listeners; the notifier thread wakes
  * it. */
 typedef struct mc_listener {
-  lvd_watch watch; /* first */
+  lvd_wait_source watch; /* first */
   struct mc_local_node *node;
   bool (*is_ready)(void *argument);
   void (*arm)(void *argument);
@@ -284,9 +284,9 @@ struct mc_domain {
 /* ---- domain.c -------------------------------------------------------------------------------- */
 
 /* `transport`: 1 + its number, or one of the first two constants; `group`: an ID, or one of the
- * others. LVD_E_LAYOUT: the domain is in use by another version. LVD_E_LIMIT: too many processes.
+ * others. LVD_E_ABI: the domain is in use by another version. LVD_E_LIMIT: too many processes.
  * LVD_E_STATE: it has another transport than requested, or one that a group cannot share was
- * requested for a group. LVD_E_UNKNOWN: no such transport, or group. */
+ * requested for a group. LVD_E_NOT_FOUND: no such transport, or group. */
 enum { MC_TRANSPORT_FROM_ENVIRONMENT = 0, MC_ANY_TRANSPORT = 1000 };
 enum { MC_NO_GROUP = -1, MC_GROUP_FROM_ENVIRONMENT = -2 };
 lvd_status mc_domain_join(mcapi_domain_t number, uint32_t transport, int64_t group,
@@ -313,7 +313,7 @@ bool mc_file_process_is_alive(int file, uint32_t process);
 /* Wakes the sleeping threads and fibers of a node. */
 void mc_notify_sleepers(mc_domain *d, uint32_t node);
 static inline void mc_notify(mc_domain *d, uint32_t node) {
-  lvd_barrier_light(lvd_load_relaxed_u32(&d->tables->use_fences));
+  lvd_membarrier_light(lvd_load_relaxed_u32(&d->tables->use_fences));
   if (node >= MC_NODES) return;
   const mc_eventcount *count = &d->tables->node[node].eventcount;
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&count->thread_waiters)) ||
@@ -322,28 +322,28 @@ static inline void mc_notify(mc_domain *d, uint32_t node) {
 }
 /* Prefetches a cache line that is about to be written. */
 static inline void mc_prefetch_write(const void *at) {
-  lvd_ahead_put((const char *)at - LVD_AHEAD);
+  lvd_prefetch_write((const char *)at - LVD_PREFETCH_DISTANCE);
 }
 static inline void mc_prefetch_write_range(const void *at, size_t size) {
-  for (size_t i = 0; i < size; i += LVD_LINE) mc_prefetch_write((const char *)at + i);
+  for (size_t i = 0; i < size; i += LVD_CACHE_LINE) mc_prefetch_write((const char *)at + i);
 }
 /* Notifies the nodes in `set` and empties it; null: all nodes, whether or not they have a
  * waiter. */
 void mc_notify_all(mc_domain *d, mc_node_set *set);
 static inline void mc_notify_set(mc_domain *d, mc_node_set *set) {
   uint32_t any = 0;
-  lvd_barrier_light(lvd_load_relaxed_u32(&d->tables->use_fences));
+  lvd_membarrier_light(lvd_load_relaxed_u32(&d->tables->use_fences));
   for (uint32_t i = 0; i < MC_NODES / 32; i++) any |= lvd_load_relaxed_u32(&set->word[i]);
   if (LVD_UNLIKELY(any)) mc_notify_all(d, set);
 }
 void mc_node_set_add(mc_node_set *set, uint32_t node);
 /* Waits until is_ready(argument). `arm` (may be null) adds the node to the sets that will be
- * notified. LVD_OK, LVD_E_TIME, LVD_E_CANCELLED and whatever else ends the wait of a fiber. */
+ * notified. LVD_OK, LVD_E_TIMEOUT, LVD_E_CANCELLED and whatever else ends the wait of a fiber. */
 enum { MC_SPIN_US = 50 }; /* microseconds a thread polls before it sleeps, by default */
 lvd_status mc_wait(mc_local_node *node, bool (*is_ready)(void *argument),
                    void (*arm)(void *argument), void *argument, uint32_t spin_us,
                    int64_t timeout_ns);
-/* Arms `l`, whose sleeper has a waiter of its own, for one notification; or disarms it. */
+/* Arms `l`, whose wait_point has a waiter of its own, for one notification; or disarms it. */
 void mc_listener_arm(mc_listener *l, bool listens);
 void mc_wake_fibers(mc_domain *d);
 

@@ -37,7 +37,7 @@ void mc_lock_acquire_mutex(mc_lock *l, const void *mark);
 static inline void mc_lock_acquire_as(mc_lock *l, const void *mark) {
   if (LVD_LIKELY(l->owner == mark)) {
     lvd_store_relaxed_u32(&l->busy, 1);
-    lvd_barrier_light(l->fenced);
+    lvd_membarrier_light(l->fenced);
     if (LVD_LIKELY(!lvd_load_relaxed_u32(&l->shared))) return;
   }
   mc_lock_acquire_mutex(l, mark);
@@ -45,7 +45,7 @@ static inline void mc_lock_acquire_as(mc_lock *l, const void *mark) {
 
 static inline void mc_lock_owner_left(mc_lock *l) {
   lvd_store_release_u32(&l->busy, 0);
-  lvd_barrier_light(l->fenced);
+  lvd_membarrier_light(l->fenced);
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&l->shared))) lvd_os_wake(&l->busy);
 }
 

@@ -37,7 +37,7 @@ void mc_node_set_add(mc_node_set *set, uint32_t node) {
 }
 
 void mc_notify_all(mc_domain *d, mc_node_set *set) {
-  lvd_barrier_light(lvd_load_relaxed_u32(&d->tables->use_fences));
+  lvd_membarrier_light(lvd_load_relaxed_u32(&d->tables->use_fences));
   for (uint32_t i = 0; i < MC_NODES / 32; i++) {
     uint32_t bits = UINT32_MAX;
     if (set)
@@ -52,7 +52,7 @@ void mc_notify_all(mc_domain *d, mc_node_set *set) {
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static bool poll_listener(lvd_watch *w) {
+static bool poll_listener(lvd_wait_source *w) {
   mc_listener *l = (mc_listener *)w;
   return l->is_ready(l->argument);
 }
@@ -75,18 +75,18 @@ static void set_listed(mc_domain *d, mc_listener *l, bool listed) {
 /* The notifier must be able to wake a fiber of the caller's worker, which may run at a real-time
  * priority that keeps threads of the normal class from running. */
 static void raise_notifier_priority(mc_domain *d) {
-  uint32_t priority = lvd_serving_priority();
+  uint32_t priority = lvd_service_priority();
   if (priority <= lvd_load_relaxed_u32(&d->notifier_priority)) return;
   lvd_store_relaxed_u32(&d->notifier_priority, priority);
   lvd_os_fifo_signal(d->fifo);
 }
 
 /* The flag remains set when the waiter is gone: this costs one superfluous notification. */
-static void arm_listener(lvd_watch *w, bool armed) {
+static void arm_listener(lvd_wait_source *w, bool armed) {
   mc_listener *l = (mc_listener *)w;
   mc_domain *d = l->node->domain;
   mc_eventcount *count = &d->tables->node[l->node->index].eventcount;
-  bool fiber = lvd_load_relaxed_ptr(&w->sleeper.who) != NULL;
+  bool fiber = lvd_load_relaxed_ptr(&w->wait_point.parked) != NULL;
   if (fiber) set_listed(d, l, armed);
   if (!armed) return;
   if (fiber) raise_notifier_priority(d);
@@ -101,7 +101,7 @@ void mc_listener_arm(mc_listener *l, bool listens) { arm_listener(&l->watch, lis
 void mc_wake_fibers(mc_domain *d) {
   lvd_os_lock(&d->lock);
   for (mc_listener *l = d->listeners; l; l = l->next)
-    l->watch.sleeper.waiter.wake(&l->watch.sleeper.waiter);
+    l->watch.wait_point.waiter.wake(&l->watch.wait_point.waiter);
   lvd_os_unlock(&d->lock);
 }
 
@@ -114,7 +114,7 @@ lvd_status mc_wait(mc_local_node *node, bool (*is_ready)(void *argument),
   l.watch.arm = arm_listener;
   l.watch.rung = &node->domain->tables->node[node->index].eventcount.sequence;
   if (timeout_ns >= 0 && spin_us > timeout_ns / 1000) spin_us = (uint32_t)(timeout_ns / 1000);
-  lvd_sleeper_init(&l.watch.sleeper, spin_us);
-  const lvd_want want = {.watch = &l.watch};
+  lvd_wait_point_init(&l.watch.wait_point, spin_us);
+  const lvd_wait_item want = {.source = &l.watch};
   return lvd_wait_any(&want, 1, timeout_ns, &which);
 }

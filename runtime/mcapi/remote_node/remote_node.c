@@ -24,7 +24,7 @@ typedef struct pending_request {
   mcapi_endpoint_t endpoint;
 } pending_request;
 
-struct lvd_mcapi_far {
+struct lvd_mcapi_remote {
   lvd_stream *calls, *replies;
   lvd_call *call;
   lvd_fiber *agent, *waiter;
@@ -39,7 +39,7 @@ struct lvd_mcapi_far {
 };
 
 _Static_assert((int)MCAPI_MAX_PACKET_SIZE <= (int)MCAPI_MAX_MESSAGE_SIZE, "room for either");
-_Static_assert(sizeof(rn_begin) + LVD_MCAPI_FAR_ARGUMENT <= 256, "fits into a record");
+_Static_assert(sizeof(rn_begin) + LVD_MCAPI_REMOTE_ARGUMENT <= 256, "fits into a record");
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
@@ -47,24 +47,24 @@ static uint32_t clamp_size(uint32_t size) {
   return size < MCAPI_MAX_MESSAGE_SIZE ? size : MCAPI_MAX_MESSAGE_SIZE;
 }
 
-static void set_reply_data(lvd_mcapi_far *f, const void *data, size_t size) {
+static void set_reply_data(lvd_mcapi_remote *f, const void *data, size_t size) {
   f->data = data;
   f->out.size = clamp_size((uint32_t)size);
 }
 
 /* `pointer`, or null if the caller's pointer was null. */
-static void *null_if_absent(const lvd_mcapi_far *f, void *pointer, uint32_t which) {
+static void *null_if_absent(const lvd_mcapi_remote *f, void *pointer, uint32_t which) {
   return f->in.absent & which ? NULL : pointer;
 }
 
 /* The size that the caller passed: the number of bytes that came with the call, unless its buffer
  * was null or the size too large to send. */
-static size_t sent_size(const lvd_mcapi_far *f) {
+static size_t sent_size(const lvd_mcapi_remote *f) {
   bool none = f->in.absent & RN_NO_BUFFER || f->in.full > MCAPI_MAX_MESSAGE_SIZE;
   return none ? f->in.full : f->in.size;
 }
 
-static void initialize(lvd_mcapi_far *f) {
+static void initialize(lvd_mcapi_remote *f) {
   const uint32_t *w = f->in.word;
   mcapi_info_t info = {0};
   mcapi_node_attributes_t attributes = {w[2], w[3], w[4]};
@@ -84,7 +84,7 @@ static void free_pending(pending_request *b) {
   *b = (pending_request){0};
 }
 
-static void finalize(lvd_mcapi_far *f) {
+static void finalize(lvd_mcapi_remote *f) {
   mcapi_finalize(&f->out.status);
   if (f->out.status != MCAPI_SUCCESS) return;
   f->is_node = false;
@@ -92,7 +92,7 @@ static void finalize(lvd_mcapi_far *f) {
   for (int i = 0; i < PENDING_MAX; i++) free_pending(&f->pending[i]);
 }
 
-static void node_attribute(lvd_mcapi_far *f) {
+static void node_attribute(lvd_mcapi_remote *f) {
   const uint32_t *w = f->in.word;
   uint32_t size = clamp_size(w[3]);
   mcapi_node_get_attribute(w[0], w[1], w[2], null_if_absent(f, f->buffer, RN_NO_BUFFER), size,
@@ -100,14 +100,14 @@ static void node_attribute(lvd_mcapi_far *f) {
   if (f->out.status == MCAPI_SUCCESS) set_reply_data(f, f->buffer, size);
 }
 
-static void get_attribute(lvd_mcapi_far *f) {
+static void get_attribute(lvd_mcapi_remote *f) {
   uint32_t size = clamp_size(f->in.word[2]);
   mcapi_endpoint_get_attribute(f->in.word[0], f->in.word[1],
                                null_if_absent(f, f->buffer, RN_NO_BUFFER), size, &f->out.status);
   if (f->out.status == MCAPI_SUCCESS) set_reply_data(f, f->buffer, size);
 }
 
-static void message_receive(lvd_mcapi_far *f) {
+static void message_receive(lvd_mcapi_remote *f) {
   uint32_t room = clamp_size(f->in.word[1]);
   size_t size = 0;
   mcapi_msg_recv(f->in.word[0], null_if_absent(f, f->buffer, RN_NO_BUFFER), room,
@@ -117,7 +117,7 @@ static void message_receive(lvd_mcapi_far *f) {
   set_reply_data(f, f->buffer, size < room ? size : room);
 }
 
-static void packet_receive(lvd_mcapi_far *f) {
+static void packet_receive(lvd_mcapi_remote *f) {
   size_t size = 0;
   mcapi_pktchan_recv(f->in.word[0], null_if_absent(f, &f->packet, RN_NO_BUFFER),
                      null_if_absent(f, &size, RN_NO_SIZE), &f->out.status);
@@ -129,14 +129,14 @@ static void packet_receive(lvd_mcapi_far *f) {
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static pending_request *pending_of(lvd_mcapi_far *f, mcapi_request_t request) {
+static pending_request *pending_of(lvd_mcapi_remote *f, mcapi_request_t request) {
   for (int i = 0; i < PENDING_MAX; i++)
     if (f->pending[i].request == request) return &f->pending[i];
   return NULL;
 }
 
 /* Starts a request, with a buffer that lives as long as the request. */
-static void begin(lvd_mcapi_far *f) {
+static void begin(lvd_mcapi_remote *f) {
   const uint32_t *w = f->in.word;
   mcapi_request_t request = 0, *r = null_if_absent(f, &request, RN_NO_REQUEST);
   mcapi_status_t *s = &f->out.status;
@@ -177,7 +177,7 @@ static void begin(lvd_mcapi_far *f) {
 }
 
 /* `request` has completed: what it has received goes with the reply. */
-static void complete_request(lvd_mcapi_far *f, mcapi_request_t request, size_t size) {
+static void complete_request(lvd_mcapi_remote *f, mcapi_request_t request, size_t size) {
   f->out.word[0] = RN_REQUEST_CONSUMED;
   f->out.full = (uint32_t)size;
   pending_request *b = request ? pending_of(f, request) : NULL;
@@ -211,7 +211,7 @@ static bool ends_request(mcapi_status_t status) {
   }
 }
 
-static void do_wait(lvd_mcapi_far *f) {
+static void do_wait(lvd_mcapi_remote *f) {
   mcapi_request_t request = f->in.word[0], *r = null_if_absent(f, &request, RN_NO_REQUEST);
   size_t size = 0;
   if (f->in.what == RN_WAIT)
@@ -223,7 +223,7 @@ static void do_wait(lvd_mcapi_far *f) {
   if (ends_request(f->out.status)) complete_request(f, request, size);
 }
 
-static void do_wait_any(lvd_mcapi_far *f) {
+static void do_wait_any(lvd_mcapi_remote *f) {
   mcapi_request_t request[RN_WAIT_ANY_REQUESTS], *all[RN_WAIT_ANY_REQUESTS];
   size_t count = f->in.size / sizeof *request, size = 0;
   if (count > f->in.word[0]) count = f->in.word[0];
@@ -235,7 +235,7 @@ static void do_wait_any(lvd_mcapi_far *f) {
   if (which < count && ends_request(f->out.status)) complete_request(f, request[which], size);
 }
 
-static void scalar_send(lvd_mcapi_far *f) {
+static void scalar_send(lvd_mcapi_remote *f) {
   uint32_t handle = f->in.word[0];
   uint64_t value = f->in.value;
   mcapi_status_t *s = &f->out.status;
@@ -254,7 +254,7 @@ static void scalar_send(lvd_mcapi_far *f) {
   }
 }
 
-static void scalar_receive(lvd_mcapi_far *f) {
+static void scalar_receive(lvd_mcapi_remote *f) {
   uint32_t handle = f->in.word[0];
   mcapi_status_t *s = &f->out.status;
   switch (f->in.word[1]) {
@@ -274,7 +274,7 @@ static void scalar_receive(lvd_mcapi_far *f) {
 
 /* ---- dispatch -------------------------------------------------------------------------------- */
 
-static void do_call(lvd_mcapi_far *f) {
+static void do_call(lvd_mcapi_remote *f) {
   const uint32_t *w = f->in.word;
   uint32_t *handle = null_if_absent(f, &f->out.word[1], RN_NO_BUFFER);
   mcapi_request_t *request = null_if_absent(f, &f->out.word[0], RN_NO_REQUEST);
@@ -390,7 +390,7 @@ static void do_call(lvd_mcapi_far *f) {
 
 /* ---- the two streams ------------------------------------------------------------------------- */
 
-static bool read_call(lvd_mcapi_far *f) {
+static bool read_call(lvd_mcapi_remote *f) {
   if (lvd_stream_get(f->calls, &f->in, RN_LINE_BYTES) != LVD_OK) return false;
   lvd_stream_pop(f->calls);
   if (f->in.size > MCAPI_MAX_MESSAGE_SIZE) return false;
@@ -403,7 +403,7 @@ static bool read_call(lvd_mcapi_far *f) {
   return true;
 }
 
-static bool write_reply(lvd_mcapi_far *f) {
+static bool write_reply(lvd_mcapi_remote *f) {
   if (lvd_stream_put(f->replies, &f->out, RN_LINE_BYTES) != LVD_OK) return false;
   const unsigned char *from = f->data;
   for (uint32_t left = f->out.size; left;) {
@@ -419,7 +419,7 @@ static bool write_reply(lvd_mcapi_far *f) {
   return true;
 }
 
-static bool serve_call(lvd_mcapi_far *f) {
+static bool serve_call(lvd_mcapi_remote *f) {
   if (!read_call(f)) return false;
   f->out = (rn_head){.what = f->in.what};
   f->packet = f->free_after = NULL;
@@ -437,7 +437,7 @@ static bool serve_call(lvd_mcapi_far *f) {
 }
 
 static void agent_main(void *argument) {
-  lvd_mcapi_far *f = argument;
+  lvd_mcapi_remote *f = argument;
   while (serve_call(f)) {
   }
   if (f->is_node) finalize(f);
@@ -449,7 +449,7 @@ static void agent_main(void *argument) {
 /* ---- the procedure --------------------------------------------------------------------------- */
 
 static void waiter_main(void *argument) {
-  lvd_mcapi_far *f = argument;
+  lvd_mcapi_remote *f = argument;
   bool returned = false;
   f->status = lvd_call_wait(f->call, NULL, NULL, -1, &returned);
   lvd_fiber_cancel(f->agent);
@@ -464,25 +464,25 @@ static lvd_status open_stream(lvd_unit *unit, const char *name, uint32_t number,
   return lvd_stream_open(unit, &o, out);
 }
 
-static void free_node(lvd_mcapi_far *f) {
+static void free_node(lvd_mcapi_remote *f) {
   if (f->calls) lvd_stream_destroy(f->calls);
   if (f->replies) lvd_stream_destroy(f->replies);
   for (int i = 0; i < PENDING_MAX; i++) free_pending(&f->pending[i]);
   free(f);
 }
 
-lvd_status lvd_mcapi_far_start(lvd_app *app, lvd_unit *unit, const char *procedure,
-                               const void *argument, size_t size, lvd_mcapi_far **out) {
+lvd_status lvd_mcapi_remote_start(lvd_app *app, lvd_unit *unit, const char *procedure,
+                                  const void *argument, size_t size, lvd_mcapi_remote **out) {
   static lvd_a32 agents;
   struct {
     rn_begin begin;
-    unsigned char argument[LVD_MCAPI_FAR_ARGUMENT];
+    unsigned char argument[LVD_MCAPI_REMOTE_ARGUMENT];
   } all = {0};
   size_t length = procedure ? strlen(procedure) : 0;
   if (!app || !unit || !out || !length || length >= RN_NAME_BYTES ||
-      size > LVD_MCAPI_FAR_ARGUMENT || (size && !argument))
+      size > LVD_MCAPI_REMOTE_ARGUMENT || (size && !argument))
     return LVD_E_ARGUMENT;
-  lvd_mcapi_far *f = calloc(1, sizeof *f);
+  lvd_mcapi_remote *f = calloc(1, sizeof *f);
   if (!f) return LVD_E_MEMORY;
   all.begin.agent = lvd_add_relaxed_u32(&agents, 1);
   memcpy(all.begin.procedure, procedure, length);
@@ -512,7 +512,7 @@ lvd_status lvd_mcapi_far_start(lvd_app *app, lvd_unit *unit, const char *procedu
   return LVD_OK;
 }
 
-lvd_status lvd_mcapi_far_wait(lvd_mcapi_far *f, int64_t timeout_ns, bool *returned) {
+lvd_status lvd_mcapi_remote_wait(lvd_mcapi_remote *f, int64_t timeout_ns, bool *returned) {
   if (returned) *returned = false;
   if (!f) return LVD_E_ARGUMENT;
   lvd_status status = lvd_fiber_join(f->waiter, timeout_ns);
@@ -523,7 +523,7 @@ lvd_status lvd_mcapi_far_wait(lvd_mcapi_far *f, int64_t timeout_ns, bool *return
   return status;
 }
 
-void lvd_mcapi_far_cancel(lvd_mcapi_far *f) {
+void lvd_mcapi_remote_cancel(lvd_mcapi_remote *f) {
   lvd_call_cancel(f->call);
   lvd_fiber_cancel(f->agent);
 }

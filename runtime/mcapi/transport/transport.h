@@ -47,11 +47,11 @@ struct mc_transport {
   /* The handle has been removed: notifies senders that wait for room. With the tables lock. */
   void (*close)(mc_domain *d, mc_local_endpoint *local);
   /* Sends from `local` to `to`, an endpoint of any process, which may have been deleted. A higher
-   * `level` is received first. LVD_OK; LVD_E_TIME: no room; LVD_E_PEER: no such endpoint;
+   * `level` is received first. LVD_OK; LVD_E_TIMEOUT: no room; LVD_E_PEER_GONE: no such endpoint;
    * LVD_E_MEMORY. */
   lvd_status (*send)(mc_domain *d, mc_local_endpoint *local, mcapi_endpoint_t to,
                      const void *buffer, size_t size, uint32_t level);
-  /* LVD_OK; LVD_E_TIME: no message; LVD_E_LIMIT: truncated to `room` bytes; LVD_E_CORRUPT. */
+  /* LVD_OK; LVD_E_TIMEOUT: no message; LVD_E_LIMIT: truncated to `room` bytes; LVD_E_CORRUPT. */
   lvd_status (*receive)(mc_domain *d, mc_local_endpoint *local, void *buffer, size_t room,
                         size_t *size);
   uint32_t (*count)(mc_domain *d, mc_local_endpoint *local); /* messages that can be received */
@@ -73,17 +73,17 @@ struct mc_transport {
   /* The end is closed or deleted. Packets and a loan that the program holds stay valid
    * (mc_detached_add). */
   void (*detach)(mc_domain *d, mc_local_endpoint *local);
-  /* LVD_OK; LVD_E_TIME: no room; LVD_E_CORRUPT; LVD_E_MEMORY. They notify
+  /* LVD_OK; LVD_E_TIMEOUT: no room; LVD_E_CORRUPT; LVD_E_MEMORY. They notify
    * local->channel.peer_node. */
   lvd_status (*put_packet)(mc_domain *d, mc_local_endpoint *local, const void *data, size_t size);
   lvd_status (*put_scalar)(mc_domain *d, mc_local_endpoint *local, uint64_t value, uint32_t size);
-  /* LVD_OK; LVD_E_TIME: the channel is empty; LVD_E_CORRUPT; LVD_E_LIMIT: too many packets are
+  /* LVD_OK; LVD_E_TIMEOUT: the channel is empty; LVD_E_CORRUPT; LVD_E_LIMIT: too many packets are
    * held; LVD_E_ARGUMENT: the scalar has another size, and stays in the channel. */
   lvd_status (*take_packet)(mc_domain *d, mc_local_endpoint *local, void **at, size_t *size);
   lvd_status (*take_scalar)(mc_domain *d, mc_local_endpoint *local, uint32_t size, uint64_t *value);
   uint32_t (*available)(mc_domain *d, mc_local_endpoint *local);
   /* Lends the program room for a packet of `size` bytes at *at, to be filled and sent with at most
-   * `size` bytes. Nothing else is sent meanwhile. LVD_OK; LVD_E_TIME: no room; LVD_E_CORRUPT;
+   * `size` bytes. Nothing else is sent meanwhile. LVD_OK; LVD_E_TIMEOUT: no room; LVD_E_CORRUPT;
    * LVD_E_MEMORY. */
   lvd_status (*loan)(mc_domain *d, mc_local_endpoint *local, size_t size, void **at);
   /* LVD_OK; any other status: a misbehaving process has taken the room. */
@@ -95,7 +95,7 @@ struct mc_transport {
   /* Used by a thread instead of sleeping on the node's eventcount: waits for one queued request `r`
    * (MC_MESSAGE_SEND ... MC_SCALAR_RECEIVE). It may sleep in any way, but has to call
    * is_ready(argument) whenever `r` may have become complete: data, room, a closed end, a death, a
-   * cancel (all of which also notify the node). LVD_OK: is_ready returned true; LVD_E_TIME. No
+   * cancel (all of which also notify the node). LVD_OK: is_ready returned true; LVD_E_TIMEOUT. No
    * lock. */
   lvd_status (*wait)(mc_domain *d, mc_request *r, bool (*is_ready)(void *argument), void *argument,
                      int64_t timeout_ns);

@@ -48,12 +48,12 @@ typedef struct tally {
 static const lvd_port_class port = {"X", 4};
 
 /* Has nothing to wait for, and nothing to do. */
-static lvd_verdict once_run(lvd_actor *self) {
+static lvd_run_result once_run(lvd_actor *self) {
   ((tally *)self->state)->runs++;
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 /* Gets what the program puts: 100, 101, ... */
-static lvd_verdict sink_run(lvd_actor *self) {
+static lvd_run_result sink_run(lvd_actor *self) {
   tally *t = self->state;
   t->runs++;
   while (lvd_elements(&self->in[0], 1) >= 1) {
@@ -63,19 +63,19 @@ static lvd_verdict sink_run(lvd_actor *self) {
   }
   if (lvd_ended(&self->in[0]) != LVD_OK) {
     t->ended = true;
-    return LVD_DONE;
+    return LVD_RUN_DONE;
   }
   lvd_await_elements(self, 0, 1);
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 /* Works for as long as it is let. */
-static lvd_verdict busy_run(lvd_actor *self) {
+static lvd_run_result busy_run(lvd_actor *self) {
   ((tally *)self->state)->runs++;
   while (!lvd_should_yield(self)) lvd_os_relax();
-  return LVD_YIELD;
+  return LVD_RUN_YIELD;
 }
 /* Puts two elements. */
-static lvd_verdict source_run(lvd_actor *self) {
+static lvd_run_result source_run(lvd_actor *self) {
   tally *t = self->state;
   t->runs++;
   for (; t->got < 2; t->got++) {
@@ -85,7 +85,7 @@ static lvd_verdict source_run(lvd_actor *self) {
     }
     LVD_PUT(&self->out[0], uint32_t, 100 + t->got);
   }
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 
 static const lvd_actor_class once_class = {
@@ -106,18 +106,18 @@ static const lvd_actor_desc source[] = {{.name = "source", .cls = &source_class}
 static const lvd_actor_desc sinks[] = {{.name = "sink", .cls = &sink_class},
                                        {.name = "other", .cls = &sink_class}};
 static const lvd_port_ref to_sink[] = {{0, 0}}, to_other[] = {{1, 0}},
-                          to_program[] = {{LVD_OUTSIDE, 0}};
-static const lvd_channel_desc from_program[] = {{{LVD_OUTSIDE, 0}, 1, to_sink, 4, 2, 1},
-                                                {{LVD_OUTSIDE, 1}, 1, to_other, 4, 2, 1}};
+                          to_program[] = {{LVD_EXTERNAL, 0}};
+static const lvd_channel_desc from_program[] = {{{LVD_EXTERNAL, 0}, 1, to_sink, 4, 2, 1},
+                                                {{LVD_EXTERNAL, 1}, 1, to_other, 4, 2, 1}};
 static const lvd_channel_desc for_program[] = {{{0, 0}, 1, to_program, 4, 1, 1}};
 
 /* What a check asks for by number. */
 static const lvd_network network[] = {
-    {LVD_LAYOUT, "once", 1, 0, once, NULL},
-    {LVD_LAYOUT, "busy", 1, 0, busy, NULL},
-    {LVD_LAYOUT, "sink", 1, 1, sinks, from_program},
-    {LVD_LAYOUT, "sinks", 2, 2, sinks, from_program},
-    {LVD_LAYOUT, "source", 1, 1, source, for_program},
+    {LVD_ABI_VERSION, "once", 1, 0, once, NULL},
+    {LVD_ABI_VERSION, "busy", 1, 0, busy, NULL},
+    {LVD_ABI_VERSION, "sink", 1, 1, sinks, from_program},
+    {LVD_ABI_VERSION, "sinks", 2, 2, sinks, from_program},
+    {LVD_ABI_VERSION, "source", 1, 1, source, for_program},
 };
 
 /* ---- what a check does --------------------------------------------------------------------- */
@@ -159,8 +159,8 @@ void model_fail(model_app *m) { lvd_app_fail(m->app, "as asked"); }
 uint32_t model_fault(model_app *m) {
   return lvd_app_faulted(m->app) ? (uint32_t)m->app->fault.kind : UINT32_MAX;
 }
-uint32_t model_take(model_app *m, uint32_t worker) { return lvd_core_take(m->rt, worker); }
-uint32_t model_give(model_app *m, uint32_t worker) { return lvd_core_give(m->rt, worker); }
+uint32_t model_take(model_app *m, uint32_t worker) { return lvd_core_reserve(m->rt, worker); }
+uint32_t model_give(model_app *m, uint32_t worker) { return lvd_core_release(m->rt, worker); }
 void model_destroy(model_app *m) { lvd_runtime_destroy(m->rt); }
 
 static const tally *tally_of(model_app *m, uint32_t actor) {
@@ -181,7 +181,7 @@ uint32_t model_put(model_app *m, uint32_t channel, uint32_t v) {
   return LVD_OK;
 }
 void model_end(model_app *m, uint32_t channel) {
-  lvd_end(lvd_app_producer(m->app, channel), LVD_OK);
+  lvd_producer_close(lvd_app_producer(m->app, channel), LVD_OK);
 }
 uint32_t model_get(model_app *m, uint32_t *v) {
   lvd_consumer *c = lvd_app_consumer(m->app, 0, 0);
@@ -191,12 +191,12 @@ uint32_t model_get(model_app *m, uint32_t *v) {
   lvd_pop(c);
   return LVD_OK;
 }
-void model_leave(model_app *m) { lvd_leave(lvd_app_consumer(m->app, 0, 0)); }
+void model_leave(model_app *m) { lvd_consumer_close(lvd_app_consumer(m->app, 0, 0)); }
 
 /* Statuses by name, whatever their numbers are. */
 uint32_t model_status_state(void) { return LVD_E_STATE; }
 uint32_t model_status_stopped(void) { return LVD_E_STOPPED; }
-uint32_t model_status_peer(void) { return LVD_E_PEER; }
+uint32_t model_status_peer(void) { return LVD_E_PEER_GONE; }
 uint32_t model_status_fault(void) { return LVD_E_FAULT; }
 uint32_t model_fault_native(void) { return LVD_FAULT_NATIVE; }
-uint32_t model_status_ended(void) { return LVD_E_ENDED; }
+uint32_t model_status_ended(void) { return LVD_E_EOF; }

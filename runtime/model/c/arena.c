@@ -12,7 +12,7 @@
 /* Pieces of the same size, of so many lines at the most, lie together, so many of them: where a piece
  * is does not depend on what else was made before. All others lie behind, in the order of making. */
 enum { LINES = 256, SAME = 16, PIECES = 512, THREADS = 6, OTHERS = 1 << 19 };
-#define POOLS ((size_t)LINES * (LINES + 1) / 2 * SAME * LVD_LINE)
+#define POOLS ((size_t)LINES * (LINES + 1) / 2 * SAME * LVD_CACHE_LINE)
 #define ARENA (POOLS + OTHERS)
 
 struct lvd_os_thread {
@@ -47,11 +47,11 @@ static void *give_aligned(size_t size, size_t aligned) {
   return note(at, size);
 }
 static void *give(size_t size) {
-  size_t n = (size + LVD_LINE - 1) / LVD_LINE;
+  size_t n = (size + LVD_CACHE_LINE - 1) / LVD_CACHE_LINE;
   if (n == 0) n = 1;
-  if (n > LINES) return give_aligned(n * LVD_LINE, LVD_LINE);
+  if (n > LINES) return give_aligned(n * LVD_CACHE_LINE, LVD_CACHE_LINE);
   if (same[n] == SAME) abort();
-  return note((n * (n - 1) / 2 * SAME + n * same[n]++) * LVD_LINE, n * LVD_LINE);
+  return note((n * (n - 1) / 2 * SAME + n * same[n]++) * LVD_CACHE_LINE, n * LVD_CACHE_LINE);
 }
 static void take_back(void *p) {
   for (uint32_t i = 0; p && i < pieces; i++)
@@ -83,11 +83,11 @@ lvd_status lvd_os_rings_alloc(lvd_os_rings *rings, uint32_t count, const size_t 
                               void **ring) {
   rings->size = 0;
   for (uint32_t i = 0; i < count; i++)
-    rings->size += (size[i] + LVD_LINE - 1) / LVD_LINE * LVD_LINE;
+    rings->size += (size[i] + LVD_CACHE_LINE - 1) / LVD_CACHE_LINE * LVD_CACHE_LINE;
   unsigned char *at = rings->base = give(rings->size);
   for (uint32_t i = 0; i < count; i++) {
     ring[i] = at;
-    at += (size[i] + LVD_LINE - 1) / LVD_LINE * LVD_LINE;
+    at += (size[i] + LVD_CACHE_LINE - 1) / LVD_CACHE_LINE * LVD_CACHE_LINE;
   }
   return LVD_OK;
 }

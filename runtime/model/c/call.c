@@ -54,13 +54,13 @@ static uint32_t start(uint32_t worker, uint32_t what, uint32_t v, bool urgent) {
   lvd_call_options o = {.stack = (size_t)1 << STACK_LOG2, .urgent = urgent};
   return lvd_call_start(calls.unit[worker], procedure[what].name, &v, sizeof v, &o, &calls.call);
 }
-/* What has come back; `status` is the procedure's, or LVD_E_TIME. */
+/* What has come back; `status` is the procedure's, or LVD_E_TIMEOUT. */
 static uint32_t finish(int64_t timeout_ns, uint32_t v) {
   uint32_t result = 0;
   size_t size = sizeof result;
   bool returned;
   lvd_status status = lvd_call_wait(calls.call, &result, &size, timeout_ns, &returned);
-  if (!returned) return LVD_E_TIME;
+  if (!returned) return LVD_E_TIMEOUT;
   if (result != 2 * v) model_the_world->wrong++;
   return status;
 }
@@ -75,7 +75,7 @@ static uint32_t calls_in_time(model_world *m) {
   (void)m;
   uint32_t status = start(1, 1, 21, false);
   if (status == LVD_OK) status = finish(10, 21);
-  if (status != LVD_E_TIME) return status;
+  if (status != LVD_E_TIMEOUT) return status;
   lvd_call_cancel(calls.call);
   return finish(-1, 21);
 }

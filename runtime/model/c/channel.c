@@ -34,9 +34,10 @@ static bool bell_wake(lvd_waiter *self) {
 model_channel *model_make(uint32_t slots, uint32_t capacity, uint32_t consumers, uint32_t start,
                           uint32_t fenced) {
   model_channel *m = calloc(1, sizeof *m);
-  size_t size = (lvd_channel_header_size(consumers) + LVD_LINE - 1) / LVD_LINE * LVD_LINE;
-  m->ch = aligned_alloc(LVD_LINE, size);
-  m->ring = aligned_alloc(LVD_LINE, LVD_LINE);
+  size_t size =
+      (lvd_channel_header_size(consumers) + LVD_CACHE_LINE - 1) / LVD_CACHE_LINE * LVD_CACHE_LINE;
+  m->ch = aligned_alloc(LVD_CACHE_LINE, size);
+  m->ring = aligned_alloc(LVD_CACHE_LINE, LVD_CACHE_LINE);
   lvd_channel_init(m->ch, m->ring, 4, slots, capacity, consumers, 0);
   m->ch->tail.word = m->ch->flushed.word = start;
   for (uint32_t i = 0; i <= consumers; i++) m->bells[i] = (bell){{bell_wake}, i};
@@ -71,7 +72,7 @@ uint32_t model_room(model_channel *m, uint32_t want) { return lvd_room(&m->p, wa
 void model_put(model_channel *m, uint32_t v) { LVD_PUT(&m->p, uint32_t, v); }
 void model_push(model_channel *m) { lvd_push(&m->p); }
 void model_flush(model_channel *m) { lvd_flush(&m->p); }
-void model_end(model_channel *m, uint32_t why) { lvd_end(&m->p, (lvd_status)why); }
+void model_end(model_channel *m, uint32_t why) { lvd_producer_close(&m->p, (lvd_status)why); }
 uint32_t model_deserted(model_channel *m) { return lvd_deserted(&m->p); }
 /* True: sleep now. */
 uint32_t model_producer_sleeps(model_channel *m, uint32_t want) {
@@ -88,7 +89,7 @@ uint32_t model_get(model_channel *m, uint32_t i) { return LVD_GET(&m->c[i], uint
 void model_pop(model_channel *m, uint32_t i) { lvd_pop(&m->c[i]); }
 void model_release(model_channel *m, uint32_t i) { lvd_release(&m->c[i]); }
 uint32_t model_ended(model_channel *m, uint32_t i) { return (uint32_t)lvd_ended(&m->c[i]); }
-void model_leave(model_channel *m, uint32_t i) { lvd_leave(&m->c[i]); }
+void model_leave(model_channel *m, uint32_t i) { lvd_consumer_close(&m->c[i]); }
 uint32_t model_consumer_sleeps(model_channel *m, uint32_t i, uint32_t need) {
   if (lvd_consumer_arm(&m->c[i], need)) return false;
   lvd_os_barrier();
@@ -97,6 +98,6 @@ uint32_t model_consumer_sleeps(model_channel *m, uint32_t i, uint32_t need) {
 void model_consumer_disarm(model_channel *m, uint32_t i) { lvd_consumer_disarm(&m->c[i]); }
 
 /* Statuses by name, whatever their numbers are. */
-uint32_t model_status_ended(void) { return LVD_E_ENDED; }
+uint32_t model_status_ended(void) { return LVD_E_EOF; }
 uint32_t model_status_fault(void) { return LVD_E_FAULT; }
 uint32_t model_status_deadlock(void) { return LVD_E_DEADLOCK; }

@@ -68,16 +68,16 @@ static uint32_t passes_on(model_world *m) {
 static uint32_t waits_behind(model_world *m) { return lvd_event_wait(&m->event[1], &m->data, -1); }
 /* Only the first event says that something was told. */
 static uint32_t waits_for_any(model_world *m) {
-  lvd_want want[EVENTS] = {{.event = &m->event[0]}, {.event = &m->event[1]}};
+  lvd_wait_item want[EVENTS] = {{.event = &m->event[0]}, {.event = &m->event[1]}};
   lvd_status status = lvd_wait_any(want, EVENTS, -1, &m->data);
   if (status == LVD_OK && m->data == 0 && !m->told) m->wrong++;
   return status;
 }
 /* The same with a time limit; what comes after it has passed is not lost. */
 static uint32_t waits_for_any_in_time(model_world *m) {
-  lvd_want want[EVENTS] = {{.event = &m->event[0]}, {.event = &m->event[1]}};
+  lvd_wait_item want[EVENTS] = {{.event = &m->event[0]}, {.event = &m->event[1]}};
   lvd_status status = lvd_wait_any(want, EVENTS, 10, &m->data);
-  if (status == LVD_E_TIME) status = lvd_wait_any(want, EVENTS, -1, &m->data);
+  if (status == LVD_E_TIMEOUT) status = lvd_wait_any(want, EVENTS, -1, &m->data);
   if (status == LVD_OK && (m->data != 0 || !m->told)) m->wrong++;
   return status;
 }
@@ -86,7 +86,7 @@ static uint32_t waits_for_element_or_event(model_world *m) {
   lvd_status status = LVD_OK;
   bool heard = false;
   while (status == LVD_OK && (!heard || m->got == 0)) {
-    lvd_want want[2] = {{.elements = &m->stream->get, .n = 1}, {.event = &m->event[0]}};
+    lvd_wait_item want[2] = {{.elements = &m->stream->get, .n = 1}, {.event = &m->event[0]}};
     uint32_t from = m->got ? 1 : 0, count = heard ? 1 : 2 - from, which;
     status = lvd_wait_any(want + from, count, -1, &which);
     if (status != LVD_OK) break;
@@ -126,7 +126,7 @@ static uint32_t joins(model_world *m) {
 }
 static uint32_t gets_in_time(model_world *m) {
   uint32_t status = get_one(m, 10);
-  return status == LVD_E_TIME ? get_one(m, -1) : status;
+  return status == LVD_E_TIMEOUT ? get_one(m, -1) : status;
 }
 static uint32_t waits_through(model_world *m) {
   lvd_fiber *f = lvd_fiber_self();
@@ -137,7 +137,7 @@ static uint32_t waits_through(model_world *m) {
 /* Claims the sender's end if it is free, and releases it. */
 static uint32_t takes_an_end(model_world *m) {
   uint32_t status = put_one(m, 100);
-  if (status == LVD_OK) lvd_stream_give_up(m->stream);
+  if (status == LVD_OK) lvd_stream_release_end(m->stream);
   return status;
 }
 static uint32_t closes_an_end(model_world *m) {
@@ -194,6 +194,6 @@ void model_fill(model_world *m) {
 uint32_t model_sent(model_world *m) { return (uint32_t)m->stream->put.put; }
 uint32_t model_timers(model_world *m, uint32_t worker) { return m->worker[worker].timers != NULL; }
 uint32_t model_any(model_world *m, int64_t timeout_ns, uint32_t *which) {
-  lvd_want want[EVENTS] = {{.event = &m->event[0]}, {.event = &m->event[1]}};
+  lvd_wait_item want[EVENTS] = {{.event = &m->event[0]}, {.event = &m->event[1]}};
   return lvd_wait_any(want, EVENTS, timeout_ns, which);
 }

@@ -84,8 +84,8 @@ static uint32_t call(uint32_t n) {
 }
 
 model_forks *model_make(uint32_t people, uint32_t asked, uint32_t deep) {
-  size_t size = (sizeof *world + LVD_LINE - 1) / LVD_LINE * LVD_LINE;
-  world = memset(aligned_alloc(LVD_LINE, size), 0, size);
+  size_t size = (sizeof *world + LVD_CACHE_LINE - 1) / LVD_CACHE_LINE * LVD_CACHE_LINE;
+  world = memset(aligned_alloc(LVD_CACHE_LINE, size), 0, size);
   world->deep = deep;
   for (uint32_t i = 0; i < people; i++) {
     model_thread *p = &world->thread[i];

@@ -16,7 +16,8 @@ typedef struct model_inbox {
 } model_inbox;
 
 model_inbox *model_make(uint32_t sleeps) {
-  model_inbox *m = aligned_alloc(LVD_LINE, (sizeof *m + LVD_LINE - 1) / LVD_LINE * LVD_LINE);
+  model_inbox *m = aligned_alloc(LVD_CACHE_LINE, (sizeof *m + LVD_CACHE_LINE - 1) / LVD_CACHE_LINE *
+                                                     LVD_CACHE_LINE);
   lvd_inbox_init(&m->in);
   m->in.sleeps = sleeps;
   for (uint32_t i = 0; i < SLOTS; i++) {
@@ -41,16 +42,16 @@ void model_post(model_inbox *m, uint32_t n, uint32_t level) {
   uint32_t sleep;
   if (!lvd_inbox_post(&m->in, m->slot, n, level, &sleep)) return;
   lvd_os_wake(&m->in.waiting);
-  lvd_inbox_woken(&m->in, sleep);
+  lvd_inbox_ack_wake(&m->in, sleep);
 }
 
 /* The same without a look at what is posted before the post. */
 void model_post_blind(model_inbox *m, uint32_t n, uint32_t level) {
   uint32_t sleep;
   lvd_inbox_link_behind(&m->in, m->slot, n, level, 0);
-  if (!lvd_inbox_asleep(&m->in, &sleep)) return;
+  if (!lvd_inbox_needs_wake(&m->in, &sleep)) return;
   lvd_os_wake(&m->in.waiting);
-  lvd_inbox_woken(&m->in, sleep);
+  lvd_inbox_ack_wake(&m->in, sleep);
 }
 
 /* Takes everything; the slots' numbers, most urgent and oldest first, to `out`; how many. */
@@ -80,8 +81,8 @@ uint32_t model_reap(model_inbox *m, uint32_t owner) {
 
 /* Sleeps unless something is pending. */
 void model_rest(model_inbox *m) {
-  uint32_t sleep = lvd_inbox_announce(&m->in);
+  uint32_t sleep = lvd_inbox_prepare_sleep(&m->in);
   if (!sleep) return;
   lvd_os_wait(&m->in.waiting, sleep, -1);
-  lvd_inbox_awake(&m->in);
+  lvd_inbox_cancel_sleep(&m->in);
 }

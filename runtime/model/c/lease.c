@@ -15,7 +15,7 @@ typedef struct model_lease {
 void lvd_os_wake_shared(lvd_a32 *word) { lvd_os_wake(word); }
 
 model_lease *model_make(void) {
-  model_lease *m = aligned_alloc(LVD_LINE, sizeof *m);
+  model_lease *m = aligned_alloc(LVD_CACHE_LINE, sizeof *m);
   memset(m, 0, sizeof *m);
   m->lease.slots = 3;
   return m;

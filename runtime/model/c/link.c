@@ -109,8 +109,8 @@ void lvd_os_signal_wait(int bell, int own, const lvd_os_process *p, int64_t time
 lvd_fiber *lvd_fiber_self(void) { return NULL; }
 void *lvd_caller(void) { return lvd_os_self(); }
 bool lvd_os_thread_set_realtime(uint32_t priority) { return (void)priority, true; }
-lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
-                          uint32_t *which) {
+lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_wait_item *want, uint32_t count,
+                          int64_t timeout_ns, uint32_t *which) {
   (void)f, (void)want, (void)count, (void)timeout_ns, (void)which;
   abort();
 }
@@ -199,7 +199,7 @@ uint32_t model_peek(model_world *m, uint32_t side) {
   lvd_status status = lvd_stream_wait_elements(at->stream, 1, -1);
   if (status != LVD_OK) return status;
   if (*(const uint32_t *)lvd_get_span(&at->stream->get) != 100) at->wrong++;
-  lvd_stream_give_up(at->stream);
+  lvd_stream_release_end(at->stream);
   return lvd_stream_destroy(at->stream);
 }
 /* Puts if there is room, without waiting, also if the element will not be got. */
@@ -242,5 +242,5 @@ uint32_t model_let_go(model_world *m, uint32_t side) {
 }
 
 /* Statuses by name, whatever their numbers are. */
-uint32_t model_status_ended(void) { return LVD_E_ENDED; }
-uint32_t model_status_peer(void) { return LVD_E_PEER; }
+uint32_t model_status_ended(void) { return LVD_E_EOF; }
+uint32_t model_status_peer(void) { return LVD_E_PEER_GONE; }

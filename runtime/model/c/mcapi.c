@@ -47,7 +47,7 @@ lvd_status lvd_os_directory_open(int64_t group, int *directory) {
 }
 lvd_status lvd_os_group_find(const char *name, int64_t *group) {
   (void)name, (void)group;
-  return LVD_E_UNKNOWN;
+  return LVD_E_NOT_FOUND;
 }
 lvd_status lvd_os_file_open(int directory, const char *name, int *file) {
   unsigned number = 0;
@@ -176,13 +176,13 @@ mc_local_node *mc_long_call_begin(void) { return mc_self(); }
 void mc_long_call_end(mc_local_node *const *n) { (void)n; }
 mc_short_call mc_short_call_begin_slow(void) { return (mc_short_call){0}; }
 lvd_fiber *lvd_fiber_self(void) { return NULL; }
-lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
-                          uint32_t *which) {
+lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_wait_item *want, uint32_t count,
+                          int64_t timeout_ns, uint32_t *which) {
   (void)f, (void)want, (void)count, (void)timeout_ns, (void)which;
   abort();
 }
 void lvd_stream_thread_flush(void) {}
-uint32_t lvd_serving_priority(void) { return 0; }
+uint32_t lvd_service_priority(void) { return 0; }
 bool lvd_os_thread_set_realtime(uint32_t priority) { return (void)priority, true; }
 
 /* ---- what a check does ------------------------------------------------------------------------- */
@@ -237,7 +237,7 @@ typedef struct sending {
 } sending;
 static bool look_sent(void *what) {
   sending *s = what;
-  return (s->status = (lvd_status)model_try_send(s->to, s->v)) != LVD_E_TIME;
+  return (s->status = (lvd_status)model_try_send(s->to, s->v)) != LVD_E_TIMEOUT;
 }
 static void arm_sent(void *what) {
   mc_shm_await_room(mc_self()->domain, mc_index(((sending *)what)->to), mc_self()->index);
@@ -257,7 +257,7 @@ uint32_t model_try_receive(uint32_t at) {
   mc_lock_acquire(&local->lock);
   lvd_status status = mc_shm_receive(d, local, &v, sizeof v, &size);
   mc_lock_release(&local->lock);
-  return status == LVD_E_TIME ? 0 : status == LVD_OK && size == sizeof v ? v : UINT32_MAX;
+  return status == LVD_E_TIMEOUT ? 0 : status == LVD_OK && size == sizeof v ? v : UINT32_MAX;
 }
 typedef struct receiving {
   uint32_t at, v;
@@ -354,5 +354,5 @@ void model_stop(void) {
   lvd_exchange_release_u32(&world->told[d->process], 1); /* the bell of its own process orders */
   model_ring(d->process);
 }
-uint32_t model_status_peer(void) { return LVD_E_PEER; }
-uint32_t model_status_time(void) { return LVD_E_TIME; }
+uint32_t model_status_peer(void) { return LVD_E_PEER_GONE; }
+uint32_t model_status_time(void) { return LVD_E_TIMEOUT; }

@@ -16,7 +16,7 @@ typedef struct model_node {
 } model_node;
 
 model_node *model_make(uint32_t fenced) {
-  model_node *m = aligned_alloc(LVD_LINE, sizeof *m); /* a multiple: its parts are lines */
+  model_node *m = aligned_alloc(LVD_CACHE_LINE, sizeof *m); /* a multiple: its parts are lines */
   memset(m, 0, sizeof *m);
   lvd_store_relaxed_u32(&m->active, 1);
   lvd_store_relaxed_ptr(&m->threads, &m->call_slot[0]);

@@ -22,7 +22,7 @@ typedef struct model_world {
   lvd_producer out;
   lvd_consumer in;
   lvd_waiter *peers[1];
-  lvd_sleeper sleeper;
+  lvd_wait_point wait_point;
   uint64_t fired[ENTITIES];
   /* What the actors do. */
   uint32_t count;    /* elements in all */
@@ -64,7 +64,7 @@ static void report_running(model_world *m) {
   lvd_os_wake(&m->said);
 }
 
-static lvd_verdict source_run(lvd_actor *self) {
+static lvd_run_result source_run(lvd_actor *self) {
   model_world *m = world_of(self);
   if (m->source_busy) {
     report_running(m);
@@ -72,12 +72,12 @@ static lvd_verdict source_run(lvd_actor *self) {
       lvd_worker_run_safe_commands(w);
     while (!lvd_should_yield(self)) lvd_os_relax();
     m->put++;
-    return LVD_YIELD;
+    return LVD_RUN_YIELD;
   }
   while (m->put < m->count) {
     if (lvd_room(&m->out, 1) < 1) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     if (m->put == 1 && m->move_to < WORKERS)
       lvd_app_retarget(&m->app, &m->entity[SINK], m->move_to);
@@ -86,16 +86,16 @@ static lvd_verdict source_run(lvd_actor *self) {
     lvd_push(&m->out);
   }
   done_here(m);
-  return m->source_ends ? LVD_DONE : LVD_WAIT;
+  return m->source_ends ? LVD_RUN_DONE : LVD_RUN_WAIT;
 }
 
-static lvd_verdict sink_run(lvd_actor *self) {
+static lvd_run_result sink_run(lvd_actor *self) {
   model_world *m = world_of(self);
-  if (m->sink_refuses) return LVD_WAIT;
+  if (m->sink_refuses) return LVD_RUN_WAIT;
   if (m->sink_says) {
     report_running(m);
     m->got++;
-    return LVD_WAIT;
+    return LVD_RUN_WAIT;
   }
   while (lvd_elements(&m->in, 1) >= 1) {
     if (LVD_GET(&m->in, uint32_t) != 100 + m->got) m->wrong++;
@@ -104,7 +104,7 @@ static lvd_verdict sink_run(lvd_actor *self) {
   }
   if (m->got == m->count) {
     done_here(m);
-    if (m->last_ends) return LVD_DONE;
+    if (m->last_ends) return LVD_RUN_DONE;
     if (m->sink_stops) {
       lvd_worker *w = lvd_os_self();
       w->ending = true;
@@ -112,7 +112,7 @@ static lvd_verdict sink_run(lvd_actor *self) {
     }
   }
   lvd_await_elements(self, 0, 1);
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 
 void model_late(uint32_t ns);
@@ -127,11 +127,11 @@ static const lvd_actor_class bare[ENTITIES] = {{.name = "source", .run = source_
 static const lvd_actor_desc descs[ENTITIES] = {{.name = "source", .cls = &classes[0]},
                                                {.name = "sink", .cls = &classes[1]}};
 static const lvd_network network = {
-    .layout = LVD_LAYOUT, .name = "model", .actors = ENTITIES, .actor = descs};
+    .abi_version = LVD_ABI_VERSION, .name = "model", .actors = ENTITIES, .actor = descs};
 
 static void *lines(size_t size) {
-  size = (size + LVD_LINE - 1) / LVD_LINE * LVD_LINE;
-  return memset(aligned_alloc(LVD_LINE, size), 0, size);
+  size = (size + LVD_CACHE_LINE - 1) / LVD_CACHE_LINE * LVD_CACHE_LINE;
+  return memset(aligned_alloc(LVD_CACHE_LINE, size), 0, size);
 }
 
 static void place(model_world *m, uint32_t i, uint32_t worker) {
@@ -160,7 +160,7 @@ model_world *model_make(uint32_t fenced, uint32_t capacity, uint32_t count, uint
   m->last_ends = true;
   m->move_to = WORKERS;
   m->rt.options.no_spin = true;
-  m->rt.workers = m->rt.given_count = WORKERS;
+  m->rt.workers = m->rt.available_count = WORKERS;
   m->rt.worker = m->worker;
   m->rt.slot = m->slot;
   m->rt.entity = m->entities;
@@ -218,11 +218,11 @@ uint32_t model_outcome(model_world *m) { return lvd_load_acquire_u32(&m->app.out
 void model_alone(model_world *m) { m->rt.workers = 1; }
 /* The program's thread is at the source's or the sink's end of the channel. */
 void model_outside(model_world *m, uint32_t i) {
-  lvd_sleeper_init(&m->sleeper, 0);
+  lvd_wait_point_init(&m->wait_point, 0);
   if (i == SOURCE)
-    m->out.self = m->in.peer = &m->sleeper.waiter;
+    m->out.self = m->in.peer = &m->wait_point.waiter;
   else
-    m->in.self = m->peers[0] = &m->sleeper.waiter;
+    m->in.self = m->peers[0] = &m->wait_point.waiter;
 }
 uint32_t model_got(model_world *m) { return m->got; }
 uint32_t model_wrong(model_world *m) { return m->wrong; }
@@ -251,7 +251,7 @@ uint32_t model_get(model_world *m, uint32_t *v) {
   lvd_pop(&m->in);
   return LVD_OK;
 }
-void model_end(model_world *m) { lvd_end(&m->out, LVD_OK); }
+void model_end(model_world *m) { lvd_producer_close(&m->out, LVD_OK); }
 
 /* Sleeps, as the keeper does, until the application has begun to end. */
 void model_keep(model_world *m) {
@@ -296,6 +296,6 @@ uint32_t model_resume(model_world *m) { return lvd_app_resume(&m->app); }
 uint32_t model_put_so_far(model_world *m) { return m->put; }
 
 /* Statuses by name, whatever their numbers are. */
-uint32_t model_status_ended(void) { return LVD_E_ENDED; }
+uint32_t model_status_ended(void) { return LVD_E_EOF; }
 uint32_t model_status_fault(void) { return LVD_E_FAULT; }
 uint32_t model_status_deadlock(void) { return LVD_E_DEADLOCK; }

@@ -103,7 +103,7 @@ void model_late(uint32_t ns);
 
 model_world *model_make(uint32_t fenced, uint32_t workers, uint32_t capacity, uint32_t threshold,
                         uint32_t count) {
-  static const lvd_network none = {.layout = LVD_LAYOUT, .name = "model"};
+  static const lvd_network none = {.abi_version = LVD_ABI_VERSION, .name = "model"};
   model_arena_reset();
   model_contexts_forget();
   model_late(0);
@@ -112,7 +112,7 @@ model_world *model_make(uint32_t fenced, uint32_t workers, uint32_t capacity, ui
   m->count = count;
   m->rt.options.no_spin = true;
   m->rt.options.entities = FIBERS;
-  m->rt.workers = m->rt.given_count = workers;
+  m->rt.workers = m->rt.available_count = workers;
   m->rt.worker = m->worker;
   m->rt.command = m->command;
   m->rt.slot = m->slot;
@@ -131,11 +131,11 @@ model_world *model_make(uint32_t fenced, uint32_t workers, uint32_t capacity, ui
     m->worker[i].index = i;
     m->worker[i].cpu = (int32_t)i;
     m->worker[i].pending_parks = m->pending_parks[i];
-    m->worker[i].given.word = m->worker[i].runs.word = 1;
+    m->worker[i].available.word = m->worker[i].runs.word = 1;
   }
   for (uint32_t i = 0; i < EVENTS; i++) {
     lvd_event_init(&m->event[i]);
-    m->event[i].sleeper.spin_us = 0;
+    m->event[i].wait_point.spin_us = 0;
   }
   if (capacity) {
     lvd_stream_options o = {.elem_size = 4, .capacity = capacity, .threshold = threshold};
@@ -216,9 +216,9 @@ uint32_t model_status(model_world *m, uint32_t fiber) { return m->status[fiber];
 
 /* Statuses by name, whatever their numbers are. */
 uint32_t model_status_state(void) { return LVD_E_STATE; }
-uint32_t model_status_ended(void) { return LVD_E_ENDED; }
+uint32_t model_status_ended(void) { return LVD_E_EOF; }
 uint32_t model_status_cancelled(void) { return LVD_E_CANCELLED; }
 uint32_t model_status_deadlock(void) { return LVD_E_DEADLOCK; }
 uint32_t model_status_stopped(void) { return LVD_E_STOPPED; }
-uint32_t model_status_time(void) { return LVD_E_TIME; }
+uint32_t model_status_time(void) { return LVD_E_TIMEOUT; }
 uint32_t model_status_fault(void) { return LVD_E_FAULT; }

@@ -27,7 +27,7 @@ const OPERATIONS: [&str; 5] = ["load", "store", "exchange", "cas", "add"];
 const FENCES: [(&str, &str); 5] = [
     ("lvd_fence_seq_cst", "weak_fence_seq_cst"),
     ("lvd_fence_compiler", "weak_fence_compiler"),
-    ("lvd_barrier_light", "weak_barrier_light"),
+    ("lvd_membarrier_light", "weak_barrier_light"),
     ("lvd_os_barrier", "weak_os_barrier"),
     ("lvd_os_global_barrier", "weak_os_barrier"),
 ];
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "/* lvd_load_acquire_u32(x) */
-static inline void lvd_barrier_light(uint32_t fenced) {
+static inline void lvd_membarrier_light(uint32_t fenced) {
   if (fenced) lvd_fence_seq_cst();
 }
 static void two(lvd_a32 *a) {
@@ -286,7 +286,7 @@ static void two(lvd_a32 *a) {
         assert_eq!(
             found,
             [
-                (3, "lvd_barrier_light".into(), "weak_fence_seq_cst".into()),
+                (3, "lvd_membarrier_light".into(), "weak_fence_seq_cst".into()),
                 two(7, "lvd_store_relaxed_u32"),
                 two(7, "lvd_load_relaxed_u32"),
                 two(8, "weak_add_acquire_u32"),

@@ -81,7 +81,7 @@ lvd_status lvd_os_group_find(const char *name, int64_t *group) {
     number = strtoul(name, &end, 10);
     found = !*end;
   }
-  if (!found || number >= UINT32_MAX) return LVD_E_UNKNOWN;
+  if (!found || number >= UINT32_MAX) return LVD_E_NOT_FOUND;
   *group = (int64_t)number;
   return LVD_OK;
 }
@@ -123,7 +123,7 @@ static lvd_status open_directory(int64_t group, bool make, int *directory) {
 }
 
 lvd_status lvd_os_directory_find(int64_t group, int *directory) {
-  return open_directory(group, false, directory) == LVD_OK ? LVD_OK : LVD_E_UNKNOWN;
+  return open_directory(group, false, directory) == LVD_OK ? LVD_OK : LVD_E_NOT_FOUND;
 }
 
 lvd_status lvd_os_directory_open(int64_t group, int *directory) {

@@ -16,13 +16,13 @@ lvd_status lvd_os_directory_list(int directory, void (*each)(void *what, const c
 
 lvd_status lvd_os_file_find(int directory, const char *name, int *file) {
   int fd = lvd_sys_openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
-  if (fd < 0) return LVD_E_UNKNOWN;
+  if (fd < 0) return LVD_E_NOT_FOUND;
   if (lvd_os_is_trusted(directory, fd, S_IFREG)) {
     *file = fd;
     return LVD_OK;
   }
   lvd_sys_close(fd);
-  return LVD_E_UNKNOWN;
+  return LVD_E_NOT_FOUND;
 }
 
 bool lvd_os_file_read(int file, size_t at, void *to, size_t size) {

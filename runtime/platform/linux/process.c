@@ -233,7 +233,7 @@ lvd_status lvd_os_process_start(lvd_os_process *p, const char *program, const ch
     pid_t id;
     int error = spawn(&id, program, argv, environment, keep, count);
     status = error == 0                            ? LVD_OK
-             : error == ENOENT || error == ENOTDIR ? LVD_E_UNKNOWN
+             : error == ENOENT || error == ENOTDIR ? LVD_E_NOT_FOUND
              : error == ENOMEM                     ? LVD_E_MEMORY
                                                    : LVD_E_SYSTEM;
     if (error == 0) *p = (lvd_os_process){.id = (int32_t)id, .pidfd = open_pidfd(id)};
@@ -250,7 +250,7 @@ lvd_status lvd_os_file_read_start(const char *name, void *to, size_t room, size_
   int fd = lvd_sys_open(name, O_RDONLY | O_CLOEXEC);
   ssize_t n = 1;
   *size = 0;
-  if (fd < 0) return LVD_E_UNKNOWN;
+  if (fd < 0) return LVD_E_NOT_FOUND;
   while (*size < room && n > 0) {
     n = lvd_sys_read(fd, (char *)to + *size, room - *size);
     if (n > 0) *size += (size_t)n;
@@ -283,7 +283,7 @@ lvd_status lvd_os_process_parent(lvd_os_process *p, int32_t id) {
   /* It was still the parent after the pidfd was opened, so the pidfd refers to it. */
   if (lvd_sys_getppid() == (pid_t)id) return LVD_OK;
   lvd_os_process_close(p);
-  return LVD_E_PEER;
+  return LVD_E_PEER_GONE;
 }
 
 bool lvd_os_process_has_exited(lvd_os_process *p) {

@@ -27,7 +27,7 @@ static lvd_status use(int id, lvd_os_queue *q) {
   struct mq_attr a;
   if (!is_ours(id) || lvd_sys_mq_getattr(id, &a) != 0) {
     lvd_sys_close(id);
-    return LVD_E_UNKNOWN;
+    return LVD_E_NOT_FOUND;
   }
   *q = (lvd_os_queue){(int)id, (uint32_t)a.mq_maxmsg, (uint32_t)a.mq_msgsize};
   return LVD_OK;
@@ -36,7 +36,7 @@ static lvd_status use(int id, lvd_os_queue *q) {
 lvd_status lvd_os_queue_find(const char *name, lvd_os_queue *q) {
   char path[128];
   int id = lvd_sys_mq_open(full_name(path, name), O_RDWR | O_NONBLOCK, 0, NULL);
-  return id < 0 ? LVD_E_UNKNOWN : use(id, q);
+  return id < 0 ? LVD_E_NOT_FOUND : use(id, q);
 }
 
 /* Maximum bytes of one queue. Raises the soft limit to the hard limit. */
@@ -92,7 +92,7 @@ lvd_status lvd_os_queue_send(const lvd_os_queue *q, const void *data, size_t siz
   int result;
   do result = lvd_sys_mq_send(q->id, data, size, priority);
   while (result != 0 && errno == EINTR);
-  return result == 0 ? LVD_OK : errno == EAGAIN ? LVD_E_TIME : LVD_E_SYSTEM;
+  return result == 0 ? LVD_OK : errno == EAGAIN ? LVD_E_TIMEOUT : LVD_E_SYSTEM;
 }
 
 lvd_status lvd_os_queue_receive(const lvd_os_queue *q, void *data, size_t *size,
@@ -101,7 +101,7 @@ lvd_status lvd_os_queue_receive(const lvd_os_queue *q, void *data, size_t *size,
   unsigned level = 0;
   do n = lvd_sys_mq_receive(q->id, data, q->size, &level);
   while (n < 0 && errno == EINTR);
-  if (n < 0) return errno == EAGAIN ? LVD_E_TIME : LVD_E_SYSTEM;
+  if (n < 0) return errno == EAGAIN ? LVD_E_TIMEOUT : LVD_E_SYSTEM;
   *size = (size_t)n;
   *priority = level;
   return LVD_OK;

@@ -56,8 +56,8 @@ static void sleep_1_ms(void) { lvd_sys_nanosleep(&(struct timespec){.tv_nsec = 1
 
 static bool start_processor(remote *r, uint64_t deadline, lvd_device_error *why) {
   if (lvd_sys_access(r->folder, F_OK) != 0)
-    return lvd_device_fail(why, LVD_E_UNKNOWN, "there is no processor %s: %s is not there", r->name,
-                           r->folder);
+    return lvd_device_fail(why, LVD_E_NOT_FOUND, "there is no processor %s: %s is not there",
+                           r->name, r->folder);
   if (is_running(r)) return true;
   if (!is_in_state(r, "offline"))
     return lvd_device_fail(why, LVD_E_STATE,
@@ -67,7 +67,7 @@ static bool start_processor(remote *r, uint64_t deadline, lvd_device_error *why)
     return lvd_device_fail(why, LVD_E_STATE, "%s does not run: name its firmware, as firmware=FILE",
                            r->name);
   if (!write_file(r, "firmware", r->firmware) || !write_file(r, "state", "start"))
-    return lvd_device_fail(why, errno == ENOENT ? LVD_E_UNKNOWN : LVD_E_SYSTEM,
+    return lvd_device_fail(why, errno == ENOENT ? LVD_E_NOT_FOUND : LVD_E_SYSTEM,
                            "%s cannot be started with %s: %s", r->name, r->firmware,
                            errno == ENOENT   ? "there is no such firmware"
                            : errno == EACCES ? "this user may not"
@@ -75,9 +75,9 @@ static bool start_processor(remote *r, uint64_t deadline, lvd_device_error *why)
   r->started = r->device.fresh = true;
   while (!is_running(r)) {
     if (is_in_state(r, "crashed"))
-      return lvd_device_fail(why, LVD_E_PEER, "%s crashed during its start", r->name);
+      return lvd_device_fail(why, LVD_E_PEER_GONE, "%s crashed during its start", r->name);
     if (lvd_os_now_ns() >= deadline)
-      return lvd_device_fail(why, LVD_E_TIME, "%s did not start in time", r->name);
+      return lvd_device_fail(why, LVD_E_TIMEOUT, "%s did not start in time", r->name);
     sleep_1_ms();
   }
   return true;

@@ -50,7 +50,7 @@ int lvd_device_node(lvd_device_error *why, const char *name) {
     lvd_device_fail(why, LVD_E_SYSTEM, "%s may not be opened by this user: see its owner and mode",
                     path);
   else if (errno == ENOENT || errno == ENXIO || errno == ENODEV)
-    lvd_device_fail(why, LVD_E_UNKNOWN, "the device %s is not there", path);
+    lvd_device_fail(why, LVD_E_NOT_FOUND, "the device %s is not there", path);
   else
     lvd_device_fail(why, LVD_E_SYSTEM, "the device %s cannot be opened: %s", path, strerror(errno));
   return -1;
@@ -132,7 +132,7 @@ static bool read_size(lvd_uio *u, const char *name, lvd_device_error *why) {
     if (lvd_device_read(path, line, sizeof line) && lvd_device_number(&at, &value[i])) continue;
     snprintf(path, sizeof path, "%s/class/uio/%s", root, name);
     if (lvd_sys_access(path, F_OK) != 0)
-      lvd_device_fail(why, LVD_E_UNKNOWN,
+      lvd_device_fail(why, LVD_E_NOT_FOUND,
                       "there is no UIO device %s: %s is not there, so no driver has taken it", name,
                       path);
     else

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { WORDS = LVD_LINE / 8, RECENT = 32, NEAR = 32 /* lines */, TRIES = 8 };
+enum { WORDS = LVD_CACHE_LINE / 8, RECENT = 32, NEAR = 32 /* lines */, TRIES = 8 };
 
 typedef struct line {
   uint64_t word[WORDS];
@@ -73,11 +73,11 @@ static void evict(void) {
 static void each(const void *from, size_t size, void (*what)(uint64_t at)) {
   uintptr_t offset = (uintptr_t)from - (uintptr_t)view;
   if (size == 0) return;
-  if (offset / LVD_LINE >= lines || (offset + size - 1) / LVD_LINE >= lines) abort();
+  if (offset / LVD_CACHE_LINE >= lines || (offset + size - 1) / LVD_CACHE_LINE >= lines) abort();
   unsigned outer = within;
   within = 1;
   hooks++;
-  uint64_t first = offset / LVD_LINE, last = (offset + size - 1) / LVD_LINE;
+  uint64_t first = offset / LVD_CACHE_LINE, last = (offset + size - 1) / LVD_CACHE_LINE;
   for (uint64_t at = first; at <= last; at++) what(at);
   uint64_t r = next_random(); /* touched lines are remembered for long */
   if (r % 8 == 0) recent[(r >> 8) % RECENT] = r >> 63 ? first : last;
@@ -94,7 +94,7 @@ const lvd_caches lvd_native_caches = {clean, drop};
 void lvd_native_caches_begin(void *at, void *behind, size_t size, bool may_evict) {
   view = at;
   memory = behind;
-  lines = size / LVD_LINE;
+  lines = size / LVD_CACHE_LINE;
   evicts = may_evict;
   base =
       mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

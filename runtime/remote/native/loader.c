@@ -117,12 +117,12 @@ static void sleep_until(uint64_t until_ns) {
   sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-static lvd_far_board board = {.version = LVD_FAR_VERSION,
-                              .window = (lvd_window *)(uintptr_t)LVD_VIRT_WINDOW,
-                              .ring = ring,
-                              .sleep = sleep_until,
-                              .now_ns = now_ns,
-                              .watch = watch};
+static lvd_remote_hal board = {.version = LVD_REMOTE_VERSION,
+                               .window = (lvd_window *)(uintptr_t)LVD_VIRT_WINDOW,
+                               .ring = ring,
+                               .sleep = sleep_until,
+                               .now_ns = now_ns,
+                               .watch = watch};
 
 static void spoil(void *image, size_t size) {
   unsigned char *at = window_memory + ((uintptr_t)image - LVD_VIRT_WINDOW);
@@ -131,7 +131,7 @@ static void spoil(void *image, size_t size) {
 
 /* ---- interrupts and traps -------------------------------------------------------------------- */
 
-static LVD_NORETURN void give_up(enum lvd_far_state state, uint64_t cause, uint64_t pc,
+static LVD_NORETURN void give_up(enum lvd_remote_state state, uint64_t cause, uint64_t pc,
                                  uint64_t value) {
   const lvd_remote_trap trap = {cause, pc, value, watched};
   lvd_loader_give_up(&loader, state, &trap);
@@ -154,14 +154,14 @@ static void on_ring(int signal, siginfo_t *info, void *context) {
   if (n == 0 || errno != EAGAIN) _exit(0);
   errno = kept;
   rung = 1;
-  if (lvd_loader_rung(&loader)) give_up(LVD_FAR_STOPPED, 0, pc_of(context), 0);
+  if (lvd_loader_rung(&loader)) give_up(LVD_REMOTE_STOPPED, 0, pc_of(context), 0);
 }
 
 static void on_timer(int signal, siginfo_t *info, void *context) {
   (void)signal, (void)info;
   uint64_t until = watch_until;
   timer_at = 0;
-  if (until && now_ns() >= until) give_up(LVD_FAR_HUNG, 0, pc_of(context), 0);
+  if (until && now_ns() >= until) give_up(LVD_REMOTE_HUNG, 0, pc_of(context), 0);
   if (until) set_timer(until);
 }
 
@@ -176,7 +176,7 @@ static void on_trap(int signal, siginfo_t *info, void *context) {
     cause = at == pc                                                                       ? NOWHERE
             : ((const ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & PAGE_FAULT_WROTE ? STORE
                                                                                            : LOAD;
-  give_up(LVD_FAR_FAILED, cause, pc, cause >= LOAD && cause != UNKNOWN ? at : 0);
+  give_up(LVD_REMOTE_FAILED, cause, pc, cause >= LOAD && cause != UNKNOWN ? at : 0);
 }
 
 /* ---- the beginning --------------------------------------------------------------------------- */

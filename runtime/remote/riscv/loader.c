@@ -77,10 +77,10 @@ static void sleep_until(uint64_t until_ns) {
   wake_at = 0;
 }
 
-static const lvd_far_board board = {
-    .version = LVD_FAR_VERSION,
+static const lvd_remote_hal board = {
+    .version = LVD_REMOTE_VERSION,
     .window = (lvd_window *)(uintptr_t)LVD_VIRT_WINDOW,
-    .size = LVD_WINDOW_MOST, /* the size in its header has been checked */
+    .size = LVD_WINDOW_BYTES_MAX, /* the size in its header has been checked */
     .ring = ring,
     .sleep = sleep_until,
     .now_ns = now_ns,
@@ -100,7 +100,7 @@ static void begin_interrupts(void) {
 /* ---- reports --------------------------------------------------------------------------------- */
 
 /* Ends what was running. */
-static LVD_NORETURN void give_up(enum lvd_far_state state, uint64_t cause, uint64_t pc,
+static LVD_NORETURN void give_up(enum lvd_remote_state state, uint64_t cause, uint64_t pc,
                                  uint64_t value) {
   const lvd_remote_trap trap = {cause, pc, value, watched};
   lvd_loader_give_up(&loader, state, &trap);
@@ -108,17 +108,17 @@ static LVD_NORETURN void give_up(enum lvd_far_state state, uint64_t cause, uint6
 }
 
 void lvd_trap(uintptr_t cause, uintptr_t pc, uintptr_t value) {
-  if (!(cause >> (__riscv_xlen - 1))) give_up(LVD_FAR_FAILED, cause, pc, value);
+  if (!(cause >> (__riscv_xlen - 1))) give_up(LVD_REMOTE_FAILED, cause, pc, value);
   cause &= 0xff;
   if (cause == CAUSE_EXTERNAL) {
     uint32_t irq = *word_at(PLIC + 0x200004);
     while (*byte_at(UART + 5) & 1) (void)*byte_at(UART);
     rung = true;
     if (irq) *word_at(PLIC + 0x200004) = irq;
-    if (lvd_loader_rung(&loader)) give_up(LVD_FAR_STOPPED, 0, pc, 0);
+    if (lvd_loader_rung(&loader)) give_up(LVD_REMOTE_STOPPED, 0, pc, 0);
   } else if (cause == CAUSE_TIMER) {
     uint64_t t = now();
-    if (watch_until && t >= watch_until) give_up(LVD_FAR_HUNG, 0, pc, 0);
+    if (watch_until && t >= watch_until) give_up(LVD_REMOTE_HUNG, 0, pc, 0);
     if (wake_at && t >= wake_at) wake_at = 0;
     uint64_t at = watch_until ? watch_until : UINT64_MAX;
     set_timer(wake_at && wake_at < at ? wake_at : at);

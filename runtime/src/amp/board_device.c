@@ -14,22 +14,22 @@
 #define LVD_KEEPER_BUILT ""
 #endif
 
-lvd_status lvd_board_open(const lvd_board *board, const char *device, int64_t limit_ns,
+lvd_status lvd_board_open(const lvd_board *board, const char *device, int64_t timeout_ns,
                           lvd_os_device **out) {
   char text[200] = "";
   lvd_status status = LVD_E_MEMORY;
-  *out = board->open(device, text, sizeof text, limit_ns, &status);
+  *out = board->open(device, text, sizeof text, timeout_ns, &status);
   return *out ? LVD_OK : lvd_window_refuse(status, "%s", text);
 }
 
-lvd_status lvd_board_open_before(const lvd_board *board, const char **file, int64_t limit_ns,
+lvd_status lvd_board_open_before(const lvd_board *board, const char **file, int64_t timeout_ns,
                                  lvd_os_device **out) {
   const char *colon = strchr(*file, ':');
   if (!colon || !colon[1])
     return lvd_window_refuse(LVD_E_ARGUMENT, "write %sDEVICE:IMAGE: an image's file is missing",
                              board->prefix);
   char *name = lvd_text_copy_part(*file, (size_t)(colon - *file));
-  lvd_status status = name ? lvd_board_open(board, name, limit_ns, out) : LVD_E_MEMORY;
+  lvd_status status = name ? lvd_board_open(board, name, timeout_ns, out) : LVD_E_MEMORY;
   free(name);
   *file = colon + 1;
   return status;
@@ -40,19 +40,19 @@ const char *lvd_board_agent(void) {
 }
 
 lvd_status lvd_board_no_agent(const char *agent) {
-  return lvd_window_refuse(LVD_E_UNKNOWN,
+  return lvd_window_refuse(LVD_E_NOT_FOUND,
                            "the keeper %s is not there: name another in LEVADA_KEEPER", agent);
 }
 
 lvd_status lvd_board_start_agent(lvd_os_device *device, int bell, lvd_os_process *peer) {
   const char *agent = lvd_board_agent();
   lvd_status status = device->start_agent(device, agent, bell, peer);
-  return status == LVD_E_UNKNOWN ? lvd_board_no_agent(agent) : status;
+  return status == LVD_E_NOT_FOUND ? lvd_board_no_agent(agent) : status;
 }
 
-static lvd_os_device *open_uio(const char *name, char *text, size_t size, int64_t limit_ns,
+static lvd_os_device *open_uio(const char *name, char *text, size_t size, int64_t timeout_ns,
                                lvd_status *status) {
-  (void)limit_ns;
+  (void)timeout_ns;
   return lvd_os_uio_open(name, text, size, status);
 }
 

@@ -39,12 +39,12 @@ static lvd_status boot(const char *qemu, const char *loader, const char *variabl
                        size_t size, int bell, lvd_os_process *peer) {
   const char *agent = lvd_board_agent();
   if (!lvd_board_has(loader))
-    return lvd_window_refuse(LVD_E_UNKNOWN,
+    return lvd_window_refuse(LVD_E_NOT_FOUND,
                              "the loader %s is not there: build it with riscv64-linux-gnu-gcc, or "
                              "name it in %s",
                              loader, variable);
   if (!lvd_os_program_exists(qemu))
-    return lvd_window_refuse(LVD_E_UNKNOWN,
+    return lvd_window_refuse(LVD_E_NOT_FOUND,
                              "%s is not there: install qemu-system-misc (Debian) or "
                              "qemu-system-riscv",
                              qemu);
@@ -63,7 +63,7 @@ static lvd_status boot(const char *qemu, const char *loader, const char *variabl
       "-bios",      "none",        "-kernel", loader,        NULL};
   const int keep[2] = {memory, bell};
   lvd_status status = lvd_os_process_start(peer, agent, argument, "LEVADA_BOARD", "qemu", keep, 2);
-  return status == LVD_E_UNKNOWN ? lvd_board_no_agent(agent) : status;
+  return status == LVD_E_NOT_FOUND ? lvd_board_no_agent(agent) : status;
 }
 
 static const char *qemu_of(const char *variable, const char *fallback) {
@@ -123,7 +123,7 @@ static lvd_status native_start(int memory, size_t size, int bell, lvd_os_process
   const int keep[2] = {memory, bell};
   lvd_status status =
       lvd_os_process_start(peer, loader, argument, "LEVADA_BOARD", "native", keep, 2);
-  if (status == LVD_E_UNKNOWN)
+  if (status == LVD_E_NOT_FOUND)
     return lvd_window_refuse(status,
                              "the loader %s is not there: it is built for x86-64; name another in "
                              "LEVADA_NATIVE_LOADER",

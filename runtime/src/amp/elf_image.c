@@ -48,8 +48,8 @@ static lvd_status flatten(const unsigned char *file, size_t size, const lvd_boar
   const format *f = file[4] == 1 || file[4] == 2 ? &formats[file[4] - 1] : NULL;
   if (!f || file[5] != 1 || (board->machine && word(file + 18, 2) != board->machine) ||
       (board->bits && f->bits != board->bits))
-    return lvd_window_refuse(
-        LVD_E_LAYOUT, "the image is for another processor: the window's takes %s", board->takes);
+    return lvd_window_refuse(LVD_E_ABI, "the image is for another processor: the window's takes %s",
+                             board->takes);
   uint64_t at = word(file + f->parts, f->word), count = word(file + f->count, 2);
   if (word(file + 16, 2) != 2 || word(file + f->part_size, 2) != f->part || count == 0 ||
       count > SEGMENTS_MAX)
@@ -109,7 +109,7 @@ lvd_status lvd_image_read(const char *name, const lvd_board *board, lvd_image *o
   size_t size = 0;
   lvd_status status =
       bytes ? lvd_os_file_read_start(name, bytes, IMAGE_BYTES_MAX + 1, &size) : LVD_E_MEMORY;
-  if (status == LVD_E_UNKNOWN)
+  if (status == LVD_E_NOT_FOUND)
     lvd_window_refuse(status, "the image %s cannot be opened", name);
   else if (status == LVD_E_SYSTEM)
     status = lvd_window_refuse(LVD_E_ARGUMENT, "the image %s cannot be read", name);

@@ -13,7 +13,7 @@
 
 struct lvd_machine {
   lvd_link link;
-  lvd_far_side far;
+  lvd_remote_side far;
   lvd_image image;
   bool dead;
   char why[200]; /* why it is dead */
@@ -30,31 +30,31 @@ static bool is_gone(lvd_machine *m) {
   return m->link.reaped;
 }
 
-lvd_status lvd_machine_boot(const char *kind, int64_t limit_ns, lvd_machine **out) {
+lvd_status lvd_machine_boot(const char *kind, int64_t timeout_ns, lvd_machine **out) {
   char name[200];
   const char *device;
   lvd_window_refuse(LVD_OK, "%s", "");
-  if (!kind || !out || limit_ns <= 0) return LVD_E_ARGUMENT;
+  if (!kind || !out || timeout_ns <= 0) return LVD_E_ARGUMENT;
   snprintf(name, sizeof name, "%s:", kind);
   const lvd_board *board = lvd_board_of(name, &device);
   if (!board || (*device && !board->open) || strlen(kind) >= sizeof name - 1)
-    return lvd_window_refuse(LVD_E_UNKNOWN, "there is no kind of machine that is called %.60s",
+    return lvd_window_refuse(LVD_E_NOT_FOUND, "there is no kind of machine that is called %.60s",
                              kind);
   lvd_machine *m = calloc(1, sizeof *m);
   if (!m) return LVD_E_MEMORY;
   lvd_link_prepare(&m->link, NULL);
   int bell = -1;
-  size_t base = lvd_far_base(board, 0);
+  size_t base = lvd_remote_base(board, 0);
   lvd_status status = LVD_OK;
   name[strlen(kind)] = 0; /* the device's name alone */
-  if (board->open) status = lvd_board_open(board, device, limit_ns, &m->far.device);
+  if (board->open) status = lvd_board_open(board, device, timeout_ns, &m->far.device);
   if (m->far.device) {
     m->link.device = m->far.device;
-    base = lvd_far_base_of(m->far.device, &m->link, 0);
+    base = lvd_remote_base_of(m->far.device, &m->link, 0);
     if (!base) status = LVD_E_MEMORY;
   }
   if (status == LVD_OK) status = lvd_link_make(&m->link, NULL, base, 1 << 20, true, &bell);
-  if (status == LVD_OK) status = lvd_far_boot(&m->far, &m->link, board, bell, limit_ns);
+  if (status == LVD_OK) status = lvd_remote_boot(&m->far, &m->link, board, bell, timeout_ns);
   lvd_os_close(bell);
   if (status != LVD_OK) {
     lvd_machine_end(m);
@@ -70,7 +70,7 @@ lvd_status lvd_machine_load(lvd_machine *m, const char *file) {
   if (!m || !file) return LVD_E_ARGUMENT;
   lvd_status status = lvd_image_read(file, m->far.board, &image);
   if (status != LVD_OK) return status;
-  status = lvd_far_fits(&m->far, &image);
+  status = lvd_remote_fits(&m->far, &image);
   if (status != LVD_OK) {
     lvd_image_free(&image);
     return status;
@@ -81,22 +81,22 @@ lvd_status lvd_machine_load(lvd_machine *m, const char *file) {
 }
 
 static bool has_ended(const lvd_window *w) {
-  return lvd_load_acquire_u32(&w->state) != LVD_FAR_RUNS;
+  return lvd_load_acquire_u32(&w->state) != LVD_REMOTE_RUNNING;
 }
 
 static bool runs(const lvd_machine *m) { return !has_ended(m->far.window); }
 
-lvd_status lvd_machine_run(lvd_machine *m, int64_t limit_ns) {
+lvd_status lvd_machine_run(lvd_machine *m, int64_t timeout_ns) {
   lvd_window_refuse(LVD_OK, "%s", "");
-  if (!m || limit_ns <= 0) return LVD_E_ARGUMENT;
-  if (m->dead) return lvd_window_refuse(LVD_E_PEER, "%s", m->why);
-  if (is_gone(m)) return set_dead(m, LVD_E_PEER, "the machine has ended");
+  if (!m || timeout_ns <= 0) return LVD_E_ARGUMENT;
+  if (m->dead) return lvd_window_refuse(LVD_E_PEER_GONE, "%s", m->why);
+  if (is_gone(m)) return set_dead(m, LVD_E_PEER_GONE, "the machine has ended");
   if (runs(m)) return lvd_window_refuse(LVD_E_STATE, "a program runs there already");
   if (!m->image.bytes) return lvd_window_refuse(LVD_E_STATE, "no image has been loaded");
   lvd_store_relaxed_u32(&m->link.segment->serves, 0); /* set by the previous program */
-  lvd_status status = lvd_far_run(&m->far, &m->link, &m->image, limit_ns);
-  if (status == LVD_E_PEER) return set_dead(m, status, "the machine has ended");
-  if (status == LVD_E_TIME) return set_dead(m, status, lvd_window_why());
+  lvd_status status = lvd_remote_run(&m->far, &m->link, &m->image, timeout_ns);
+  if (status == LVD_E_PEER_GONE) return set_dead(m, status, "the machine has ended");
+  if (status == LVD_E_TIMEOUT) return set_dead(m, status, lvd_window_error_text());
   return status;
 }
 
@@ -105,47 +105,48 @@ void lvd_machine_look(lvd_machine *m, int64_t timeout_ns, lvd_machine_report *ou
   /* A doorbell that was rung together with an answer has been taken with it: look at the state
    * first. */
   bool waits = runs(m) && !lvd_load_relaxed_u32(&m->link.segment->serves);
-  if (waits && !m->dead && timeout_ns) waits = !lvd_far_look_around(m->far.window, has_ended);
+  if (waits && !m->dead && timeout_ns) waits = !lvd_remote_look_around(m->far.window, has_ended);
   if (!m->dead)
     lvd_os_signal_wait(m->link.bell_end, m->link.own_bell, &m->link.peer, waits ? timeout_ns : 0);
   /* Before the state is read: what the process wrote before it exited is visible then. */
   bool gone = !m->dead && is_gone(m);
   uint32_t state = lvd_load_acquire_u32(&m->far.window->state);
   switch (state) {
-  case LVD_FAR_NONE:
-  case LVD_FAR_READY:
-  case LVD_FAR_REFUSED:
-    out->state = LVD_MACHINE_WAITS;
+  case LVD_REMOTE_NONE:
+  case LVD_REMOTE_READY:
+  case LVD_REMOTE_REFUSED:
+    out->state = LVD_MACHINE_IDLE;
     break;
-  case LVD_FAR_RUNS:
+  case LVD_REMOTE_RUNNING:
     out->state =
-        lvd_load_relaxed_u32(&m->link.segment->serves) ? LVD_MACHINE_SERVES : LVD_MACHINE_RUNS;
-    if (!gone && !m->dead && lvd_far_ask(&m->far, &m->link, out->text, sizeof out->text) != LVD_OK)
-      set_dead(m, LVD_E_PEER, out->text);
+        lvd_load_relaxed_u32(&m->link.segment->serves) ? LVD_MACHINE_SERVING : LVD_MACHINE_RUNNING;
+    if (!gone && !m->dead &&
+        lvd_remote_ask(&m->far, &m->link, out->text, sizeof out->text) != LVD_OK)
+      set_dead(m, LVD_E_PEER_GONE, out->text);
     break;
-  case LVD_FAR_ENDED:
-    out->state = LVD_MACHINE_ENDED;
+  case LVD_REMOTE_EXITED:
+    out->state = LVD_MACHINE_EXITED;
     out->result = m->far.window->status;
     break;
   default:
     out->state = LVD_MACHINE_FAILED;
-    if (lvd_far_outcome(&m->far, out->text, sizeof out->text) == LVD_E_CORRUPT)
+    if (lvd_remote_outcome(&m->far, out->text, sizeof out->text) == LVD_E_CORRUPT)
       set_dead(m, LVD_E_CORRUPT, out->text);
   }
-  if (gone) set_dead(m, LVD_E_PEER, "the machine has ended");
+  if (gone) set_dead(m, LVD_E_PEER_GONE, "the machine has ended");
   if (!m->dead) return;
   out->state = LVD_MACHINE_DEAD;
   snprintf(out->text, sizeof out->text, "%s", m->why);
 }
 
-lvd_status lvd_machine_stop(lvd_machine *m, int64_t limit_ns) {
+lvd_status lvd_machine_stop(lvd_machine *m, int64_t timeout_ns) {
   lvd_window_refuse(LVD_OK, "%s", "");
-  if (!m || limit_ns <= 0) return LVD_E_ARGUMENT;
-  if (m->dead) return lvd_window_refuse(LVD_E_PEER, "%s", m->why);
+  if (!m || timeout_ns <= 0) return LVD_E_ARGUMENT;
+  if (m->dead) return lvd_window_refuse(LVD_E_PEER_GONE, "%s", m->why);
   if (!runs(m)) return lvd_window_refuse(LVD_E_STATE, "no program runs there");
-  lvd_status status = lvd_far_stop(&m->far, &m->link, limit_ns);
-  if (status == LVD_E_PEER) return set_dead(m, status, "the machine has ended");
-  if (status == LVD_E_TIME) return set_dead(m, status, lvd_window_why());
+  lvd_status status = lvd_remote_stop(&m->far, &m->link, timeout_ns);
+  if (status == LVD_E_PEER_GONE) return set_dead(m, status, "the machine has ended");
+  if (status == LVD_E_TIMEOUT) return set_dead(m, status, lvd_window_error_text());
   return status;
 }
 
@@ -157,12 +158,12 @@ void lvd_machine_end(lvd_machine *m) {
   if (!m) return;
   /* A board with a processor of its own keeps running when the host has gone: stop its program. */
   if (m->far.device && m->far.window && !m->dead && runs(m))
-    lvd_far_stop(&m->far, &m->link, LAST_STOP_NS);
+    lvd_remote_stop(&m->far, &m->link, LAST_STOP_NS);
   if (m->link.peer.id > 0 && !is_gone(m)) {
     lvd_os_process_kill(&m->link.peer);
     while (!is_gone(m)) lvd_os_signal_wait(m->link.bell_end, m->link.own_bell, &m->link.peer, -1);
   }
-  lvd_far_end(&m->far);
+  lvd_remote_end(&m->far);
   lvd_image_free(&m->image);
   lvd_link_free(&m->link);
   free(m);

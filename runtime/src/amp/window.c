@@ -17,7 +17,7 @@ enum { SPIN_NS = 30000, RELAX_COUNT = 20 };
 
 static _Thread_local char why[400];
 
-const char *lvd_window_why(void) { return why; }
+const char *lvd_window_error_text(void) { return why; }
 
 lvd_status lvd_window_refuse(lvd_status status, const char *format, ...) {
   va_list arguments;
@@ -49,11 +49,11 @@ static size_t image_room(size_t image) {
   return units(image < IMAGE_BYTES_MIN ? IMAGE_BYTES_MIN : image);
 }
 
-size_t lvd_far_base(const lvd_board *board, size_t image) {
+size_t lvd_remote_base(const lvd_board *board, size_t image) {
   return board->own + units(sizeof(lvd_window)) + image_room(image);
 }
 
-size_t lvd_far_base_of(const lvd_os_device *device, const lvd_link *link, size_t image) {
+size_t lvd_remote_base_of(const lvd_os_device *device, const lvd_link *link, size_t image) {
   size_t room = device->size / 4 / LVD_WINDOW_UNIT * LVD_WINDOW_UNIT;
   size_t unit = link->unit, base = units(sizeof(lvd_window)) + room;
   base = (base + unit - 1) / unit * unit; /* rounded up to this system's unit of mapping */
@@ -71,7 +71,7 @@ size_t lvd_far_base_of(const lvd_os_device *device, const lvd_link *link, size_t
   return 0;
 }
 
-static lvd_status lay_out(lvd_far_side *far, lvd_link *link, size_t image) {
+static lvd_status lay_out(lvd_remote_side *far, lvd_link *link, size_t image) {
   size_t header = units(sizeof(lvd_window));
   far->mapped = link->base - far->board->own;
   if (far->device)
@@ -95,7 +95,7 @@ static lvd_status lay_out(lvd_far_side *far, lvd_link *link, size_t image) {
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
-bool lvd_far_look_around(const lvd_window *w, bool (*done)(const lvd_window *)) {
+bool lvd_remote_look_around(const lvd_window *w, bool (*done)(const lvd_window *)) {
   uint64_t from = lvd_os_now_ns();
   do {
     for (int i = 0; i < RELAX_COUNT; i++) {
@@ -107,23 +107,24 @@ bool lvd_far_look_around(const lvd_window *w, bool (*done)(const lvd_window *)) 
 }
 
 /* Waits until `done`, the other side is gone, or the deadline has passed. */
-static lvd_status await(const lvd_far_side *far, lvd_link *link, bool (*done)(const lvd_window *),
-                        uint64_t deadline) {
-  if (lvd_far_look_around(far->window, done)) return LVD_OK;
+static lvd_status await(const lvd_remote_side *far, lvd_link *link,
+                        bool (*done)(const lvd_window *), uint64_t deadline) {
+  if (lvd_remote_look_around(far->window, done)) return LVD_OK;
   while (!done(far->window)) {
     if ((link->reaped = lvd_os_process_has_exited(&link->peer)))
-      return done(far->window)
-                 ? LVD_OK /* the last that it wrote */
-                 : lvd_window_refuse(LVD_E_PEER, "the board has ended before it took an image");
+      return done(far->window) ? LVD_OK /* the last that it wrote */
+                               : lvd_window_refuse(LVD_E_PEER_GONE,
+                                                   "the board has ended before it took an image");
     uint64_t now = lvd_os_now_ns();
-    if (now >= deadline) return lvd_window_refuse(LVD_E_TIME, "the board's loader does not answer");
+    if (now >= deadline)
+      return lvd_window_refuse(LVD_E_TIMEOUT, "the board's loader does not answer");
     lvd_os_signal_wait(link->bell_end, link->own_bell, &link->peer, (int64_t)(deadline - now));
   }
   return LVD_OK;
 }
 
 static bool is_there(const lvd_window *w) {
-  return lvd_load_acquire_u32(&w->state) != LVD_FAR_NONE;
+  return lvd_load_acquire_u32(&w->state) != LVD_REMOTE_NONE;
 }
 
 static bool has_answered(const lvd_window *w) {
@@ -131,7 +132,7 @@ static bool has_answered(const lvd_window *w) {
 }
 
 /* Sends a command; its arguments are in the window. */
-static lvd_status command(lvd_far_side *far, lvd_link *link, uint64_t deadline) {
+static lvd_status command(lvd_remote_side *far, lvd_link *link, uint64_t deadline) {
   lvd_window *w = far->window;
   lvd_store_release_u32(&w->command, lvd_load_relaxed_u32(&w->command) + 1);
   lvd_os_socket_signal(link->bell_end);
@@ -152,7 +153,7 @@ static lvd_status refused(const lvd_window *w) {
   return lvd_window_refuse(LVD_E_CORRUPT, "the board's loader refuses the image and says not why");
 }
 
-static lvd_status run_image(lvd_far_side *far, lvd_link *link, const lvd_image *image,
+static lvd_status run_image(lvd_remote_side *far, lvd_link *link, const lvd_image *image,
                             uint64_t deadline) {
   lvd_window *w = far->window;
   memcpy((unsigned char *)w + far->shape.image, image->bytes, image->size);
@@ -163,7 +164,7 @@ static lvd_status run_image(lvd_far_side *far, lvd_link *link, const lvd_image *
   w->entry = image->address ? image->entry : w->low;
   lvd_status status = command(far, link, deadline);
   if (status != LVD_OK) return status;
-  return lvd_load_acquire_u32(&w->state) == LVD_FAR_REFUSED ? refused(w) : LVD_OK;
+  return lvd_load_acquire_u32(&w->state) == LVD_REMOTE_REFUSED ? refused(w) : LVD_OK;
 }
 
 static bool same_shape(const lvd_window_shape *a, const lvd_window_shape *b) {
@@ -173,7 +174,7 @@ static bool same_shape(const lvd_window_shape *a, const lvd_window_shape *b) {
 
 /* Memory that was there before: either a loader serves it, and its earlier program is stopped, or
  * it is unused, and becomes a window. */
-static lvd_status settle(lvd_far_side *far, lvd_link *link, int bell, uint64_t deadline) {
+static lvd_status settle(lvd_remote_side *far, lvd_link *link, int bell, uint64_t deadline) {
   lvd_window *w = far->window;
   lvd_window_shape shape;
   const char *mismatch = lvd_window_read(w, far->device->size, &shape);
@@ -181,7 +182,7 @@ static lvd_status settle(lvd_far_side *far, lvd_link *link, int bell, uint64_t d
   if (far->device->fresh || w->magic != LVD_WINDOW_MAGIC)
     valid = false;
   else if (mismatch || !same_shape(&shape, &far->shape))
-    return lvd_window_refuse(LVD_E_LAYOUT,
+    return lvd_window_refuse(LVD_E_ABI,
                              "another host has made this window (%s): build both sides of one "
                              "version, or reset the processor and say fresh",
                              mismatch ? mismatch : "its parts lie otherwise");
@@ -201,7 +202,7 @@ static lvd_status settle(lvd_far_side *far, lvd_link *link, int bell, uint64_t d
   return status == LVD_OK ? lvd_link_fill(link) : status;
 }
 
-static lvd_status boot(lvd_far_side *far, lvd_link *link, const lvd_board *board, size_t image,
+static lvd_status boot(lvd_remote_side *far, lvd_link *link, const lvd_board *board, size_t image,
                        int child_bell, uint64_t deadline) {
   far->board = board;
   far->asked_ns = far->heard_ns = lvd_os_now_ns();
@@ -219,19 +220,19 @@ static lvd_status boot(lvd_far_side *far, lvd_link *link, const lvd_board *board
   return lvd_window_refuse(status, "%.150s (%.240s)", said, programs);
 }
 
-lvd_status lvd_far_start(lvd_far_side *far, lvd_link *link, const lvd_board *board,
-                         const lvd_image *image, int child_bell, int64_t limit_ns) {
-  uint64_t deadline = lvd_os_now_ns() + (uint64_t)limit_ns;
+lvd_status lvd_remote_start(lvd_remote_side *far, lvd_link *link, const lvd_board *board,
+                            const lvd_image *image, int child_bell, int64_t timeout_ns) {
+  uint64_t deadline = lvd_os_now_ns() + (uint64_t)timeout_ns;
   lvd_status status = boot(far, link, board, image->size, child_bell, deadline);
   return status == LVD_OK ? run_image(far, link, image, deadline) : status;
 }
 
-lvd_status lvd_far_boot(lvd_far_side *far, lvd_link *link, const lvd_board *board, int child_bell,
-                        int64_t limit_ns) {
-  return boot(far, link, board, 0, child_bell, lvd_os_now_ns() + (uint64_t)limit_ns);
+lvd_status lvd_remote_boot(lvd_remote_side *far, lvd_link *link, const lvd_board *board,
+                           int child_bell, int64_t timeout_ns) {
+  return boot(far, link, board, 0, child_bell, lvd_os_now_ns() + (uint64_t)timeout_ns);
 }
 
-lvd_status lvd_far_fits(const lvd_far_side *far, const lvd_image *image) {
+lvd_status lvd_remote_fits(const lvd_remote_side *far, const lvd_image *image) {
   const lvd_window *w = far->window;
   if (image->size > far->shape.image_size)
     return lvd_window_refuse(LVD_E_ARGUMENT,
@@ -243,19 +244,19 @@ lvd_status lvd_far_fits(const lvd_far_side *far, const lvd_image *image) {
   return LVD_OK;
 }
 
-lvd_status lvd_far_run(lvd_far_side *far, lvd_link *link, const lvd_image *image,
-                       int64_t limit_ns) {
-  lvd_status status = lvd_far_fits(far, image);
+lvd_status lvd_remote_run(lvd_remote_side *far, lvd_link *link, const lvd_image *image,
+                          int64_t timeout_ns) {
+  lvd_status status = lvd_remote_fits(far, image);
   if (status == LVD_OK && !far->device)
     status =
         lvd_os_shared_commit(link->memory, far->board->own + far->shape.image, units(image->size));
   if (status != LVD_OK) return status;
-  return run_image(far, link, image, lvd_os_now_ns() + (uint64_t)limit_ns);
+  return run_image(far, link, image, lvd_os_now_ns() + (uint64_t)timeout_ns);
 }
 
-lvd_status lvd_far_stop(lvd_far_side *far, lvd_link *link, int64_t limit_ns) {
+lvd_status lvd_remote_stop(lvd_remote_side *far, lvd_link *link, int64_t timeout_ns) {
   far->window->verb = LVD_WINDOW_STOP;
-  return command(far, link, lvd_os_now_ns() + (uint64_t)limit_ns);
+  return command(far, link, lvd_os_now_ns() + (uint64_t)timeout_ns);
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -273,7 +274,7 @@ static const char *cause_of(uint64_t cause) {
   return cause < 16 && said[cause] ? said[cause] : "a trap of an unknown kind";
 }
 
-lvd_status lvd_far_outcome(const lvd_far_side *far, char *text, size_t size) {
+lvd_status lvd_remote_outcome(const lvd_remote_side *far, char *text, size_t size) {
   const lvd_window *w = far->window;
   uint32_t state = lvd_load_acquire_u32(&w->state);
   char raw[sizeof w->procedure + 1] = {0}, name[sizeof raw];
@@ -281,29 +282,29 @@ lvd_status lvd_far_outcome(const lvd_far_side *far, char *text, size_t size) {
   lvd_link_sanitize(name, 0, sizeof name, (const unsigned char *)raw, strlen(raw));
   if (!name[0]) snprintf(name, sizeof name, "the program");
   switch (state) {
-  case LVD_FAR_RUNS:
+  case LVD_REMOTE_RUNNING:
     return LVD_OK;
-  case LVD_FAR_FAILED:
+  case LVD_REMOTE_FAILED:
     snprintf(text, size, "%s: %s (pc 0x%llx, address 0x%llx)", name, cause_of(w->cause),
              (unsigned long long)w->pc, (unsigned long long)w->value);
     return LVD_E_FAULT;
-  case LVD_FAR_HUNG:
+  case LVD_REMOTE_HUNG:
     snprintf(text, size, "%s: has run for %u ms without waiting (pc 0x%llx)", name,
              far->shape.watch_ms, (unsigned long long)w->pc);
     return LVD_E_FAULT;
-  case LVD_FAR_ENDED:
+  case LVD_REMOTE_EXITED:
     snprintf(text, size, "the program behind the window has ended");
-    return LVD_E_PEER;
-  case LVD_FAR_STOPPED:
+    return LVD_E_PEER_GONE;
+  case LVD_REMOTE_STOPPED:
     snprintf(text, size, "the program behind the window was stopped");
-    return LVD_E_PEER;
+    return LVD_E_PEER_GONE;
   default:
     snprintf(text, size, "the window's state is none that a loader writes");
     return LVD_E_CORRUPT;
   }
 }
 
-lvd_status lvd_far_ask(lvd_far_side *far, lvd_link *link, char *text, size_t size) {
+lvd_status lvd_remote_ask(lvd_remote_side *far, lvd_link *link, char *text, size_t size) {
   lvd_window *w = far->window;
   uint64_t now = lvd_os_now_ns();
   uint32_t asked = lvd_load_relaxed_u32(&w->asked);
@@ -317,10 +318,10 @@ lvd_status lvd_far_ask(lvd_far_side *far, lvd_link *link, char *text, size_t siz
   }
   if (now - far->asked_ns < SILENT_NS) return LVD_OK;
   snprintf(text, size, "the processor behind the window does not answer");
-  return LVD_E_PEER;
+  return LVD_E_PEER_GONE;
 }
 
-void lvd_far_end(lvd_far_side *far) {
+void lvd_remote_end(lvd_remote_side *far) {
   if (far->window) lvd_os_shared_unmap(far->window, far->mapped, 0);
   far->window = NULL;
   if (far->device) far->device->close(far->device);

@@ -22,7 +22,7 @@ typedef struct lvd_board {
   lvd_status (*start)(int memory, size_t size, int bell, lvd_os_process *peer);
   /* Instead of `start`: opens a device that has the memory. Its name precedes the image's,
    * separated by a colon (board_device.c). */
-  lvd_os_device *(*open)(const char *name, char *text, size_t size, int64_t limit_ns,
+  lvd_os_device *(*open)(const char *name, char *text, size_t size, int64_t timeout_ns,
                          lvd_status *status);
 } lvd_board;
 
@@ -30,9 +30,9 @@ extern const lvd_board lvd_board_qemu, lvd_board_qemu32, lvd_board_native, lvd_b
     lvd_board_remoteproc;
 
 /* Opens the device `device`; or the one named before the colon in *file, and advances *file. */
-lvd_status lvd_board_open(const lvd_board *board, const char *device, int64_t limit_ns,
+lvd_status lvd_board_open(const lvd_board *board, const char *device, int64_t timeout_ns,
                           lvd_os_device **out);
-lvd_status lvd_board_open_before(const lvd_board *board, const char **file, int64_t limit_ns,
+lvd_status lvd_board_open_before(const lvd_board *board, const char **file, int64_t timeout_ns,
                                  lvd_os_device **out);
 lvd_status lvd_board_start_agent(lvd_os_device *device, int bell, lvd_os_process *peer);
 const char *lvd_board_agent(void);
@@ -53,14 +53,14 @@ typedef struct lvd_image {
   uint64_t address, entry; /* without ELF header 0: the start of the board's memory for programs */
 } lvd_image;
 
-/* LVD_E_UNKNOWN, LVD_E_ARGUMENT, LVD_E_LAYOUT, LVD_E_MEMORY, with an error text
+/* LVD_E_NOT_FOUND, LVD_E_ARGUMENT, LVD_E_ABI, LVD_E_MEMORY, with an error text
  * (lvd_window_refuse). */
 lvd_status lvd_image_read(const char *file, const lvd_board *board, lvd_image *out);
 lvd_status lvd_image_parse(const unsigned char *file, size_t size, const lvd_board *board,
                            lvd_image *out);
 void lvd_image_free(lvd_image *image);
 
-typedef struct lvd_far_side {
+typedef struct lvd_remote_side {
   lvd_window *window; /* header and image, mapped */
   size_t mapped;
   const lvd_board *board;
@@ -68,34 +68,35 @@ typedef struct lvd_far_side {
   lvd_window_shape shape;
   bool over; /* the loader has reported the end, and all sent before it has been taken */
   uint64_t asked_ns, heard_ns;
-} lvd_far_side;
+} lvd_remote_side;
 
 /* Bytes before the segment, for an image of that size. */
-size_t lvd_far_base(const lvd_board *board, size_t image);
+size_t lvd_remote_base(const lvd_board *board, size_t image);
 /* The same for a device, where it depends on the size of the memory alone, since its loader may
  * have been there before. Returns 0 if the memory is too small, with an error text
- * (lvd_window_why). */
-size_t lvd_far_base_of(const lvd_os_device *device, const lvd_link *link, size_t image);
+ * (lvd_window_error_text). */
+size_t lvd_remote_base_of(const lvd_os_device *device, const lvd_link *link, size_t image);
 /* Makes the window in the link's memory, starts the board, and has its loader run the image. */
-lvd_status lvd_far_start(lvd_far_side *far, lvd_link *link, const lvd_board *board,
-                         const lvd_image *image, int child_bell, int64_t limit_ns);
+lvd_status lvd_remote_start(lvd_remote_side *far, lvd_link *link, const lvd_board *board,
+                            const lvd_image *image, int child_bell, int64_t timeout_ns);
 /* Only the first half of that, for images that come later. */
-lvd_status lvd_far_boot(lvd_far_side *far, lvd_link *link, const lvd_board *board, int child_bell,
-                        int64_t limit_ns);
+lvd_status lvd_remote_boot(lvd_remote_side *far, lvd_link *link, const lvd_board *board,
+                           int child_bell, int64_t timeout_ns);
 /* The image fits where it is to be loaded; else LVD_E_ARGUMENT. */
-lvd_status lvd_far_fits(const lvd_far_side *far, const lvd_image *image);
-/* Runs an image while none runs; stops the running one. LVD_E_TIME, LVD_E_PEER. */
-lvd_status lvd_far_run(lvd_far_side *far, lvd_link *link, const lvd_image *image, int64_t limit_ns);
-lvd_status lvd_far_stop(lvd_far_side *far, lvd_link *link, int64_t limit_ns);
+lvd_status lvd_remote_fits(const lvd_remote_side *far, const lvd_image *image);
+/* Runs an image while none runs; stops the running one. LVD_E_TIMEOUT, LVD_E_PEER_GONE. */
+lvd_status lvd_remote_run(lvd_remote_side *far, lvd_link *link, const lvd_image *image,
+                          int64_t timeout_ns);
+lvd_status lvd_remote_stop(lvd_remote_side *far, lvd_link *link, int64_t timeout_ns);
 /* Spins for a short time, for an answer that is expected soon. */
-bool lvd_far_look_around(const lvd_window *w, bool (*done)(const lvd_window *));
-/* The loader's report. LVD_OK: it runs; LVD_E_FAULT, LVD_E_PEER: `text` says why. */
-lvd_status lvd_far_outcome(const lvd_far_side *far, char *text, size_t size);
-/* Called by the notifier: pings the processor. LVD_E_PEER: it did not answer in time. */
-lvd_status lvd_far_ask(lvd_far_side *far, lvd_link *link, char *text, size_t size);
-void lvd_far_end(lvd_far_side *far);
+bool lvd_remote_look_around(const lvd_window *w, bool (*done)(const lvd_window *));
+/* The loader's report. LVD_OK: it runs; LVD_E_FAULT, LVD_E_PEER_GONE: `text` says why. */
+lvd_status lvd_remote_outcome(const lvd_remote_side *far, char *text, size_t size);
+/* Called by the notifier: pings the processor. LVD_E_PEER_GONE: it did not answer in time. */
+lvd_status lvd_remote_ask(lvd_remote_side *far, lvd_link *link, char *text, size_t size);
+void lvd_remote_end(lvd_remote_side *far);
 
-/* Sets the calling thread's error text (lvd_window_why), and returns the status. */
+/* Sets the calling thread's error text (lvd_window_error_text), and returns the status. */
 lvd_status lvd_window_refuse(lvd_status status, const char *format, ...) LVD_PRINTF(2, 3);
 
 #endif

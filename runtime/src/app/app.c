@@ -47,7 +47,7 @@ static const char *port_name(const lvd_port_class *port, uint32_t i) {
  * counts the connections of each port of each actor. */
 static lvd_status check_end(const lvd_network *net, uint32_t channel, lvd_port_ref ref, bool input,
                             uint8_t *const *used, error_buffer *why) {
-  if (ref.actor == LVD_OUTSIDE) return LVD_OK;
+  if (ref.actor == LVD_EXTERNAL) return LVD_OK;
   const char *kind = input ? "input" : "output";
   if (ref.actor >= net->actors)
     return set_error(why, LVD_E_ARGUMENT, "channel %u: there is no actor %u", channel, ref.actor);
@@ -69,9 +69,9 @@ static lvd_status check_end(const lvd_network *net, uint32_t channel, lvd_port_r
 
 static lvd_status check_network(const lvd_network *net, error_buffer *why) {
   if (!net) return set_error(why, LVD_E_ARGUMENT, "no network");
-  if (net->layout != LVD_LAYOUT)
-    return set_error(why, LVD_E_LAYOUT, "made for layout %u of the library, which has %u",
-                     net->layout, LVD_LAYOUT);
+  if (net->abi_version != LVD_ABI_VERSION)
+    return set_error(why, LVD_E_ABI, "made for layout %u of the library, which has %u",
+                     net->abi_version, LVD_ABI_VERSION);
   if ((net->actors && !net->actor) || (net->channels && !net->channel))
     return set_error(why, LVD_E_ARGUMENT, "a table is missing");
   size_t ports = 0;
@@ -127,7 +127,7 @@ typedef struct arena {
 
 static void *arena_take(arena *a, size_t size) {
   void *p = a->base ? a->base + a->used : NULL;
-  a->used += round_up(size, LVD_LINE);
+  a->used += round_up(size, LVD_CACHE_LINE);
   return p;
 }
 
@@ -141,7 +141,7 @@ static uint32_t capacity_of(const lvd_channel_desc *c, const lvd_app_options *op
 /* Runs twice: first to count the bytes, then to place. */
 static void lay_out(lvd_app *app, const lvd_network *net, const lvd_app_options *options,
                     arena *a) {
-  uint32_t workers = lvd_worker_total(app->rt), outsides = 0;
+  uint32_t workers = lvd_worker_total(app->rt), external_ends = 0;
   app->entity = arena_take(a, net->actors * sizeof(lvd_entity));
   app->channel = arena_take(a, net->channels * sizeof(lvd_channel *));
   app->share = arena_take(a, workers * sizeof(lvd_app_worker_state));
@@ -164,17 +164,17 @@ static void lay_out(lvd_app *app, const lvd_network *net, const lvd_app_options 
     const lvd_channel_desc *c = &net->channel[i];
     void *header = arena_take(a, lvd_channel_header_size(c->consumers));
     if (a->base) app->channel[i] = header;
-    outsides += c->from.actor == LVD_OUTSIDE;
-    for (uint32_t k = 0; k < c->consumers; k++) outsides += c->to[k].actor == LVD_OUTSIDE;
+    external_ends += c->from.actor == LVD_EXTERNAL;
+    for (uint32_t k = 0; k < c->consumers; k++) external_ends += c->to[k].actor == LVD_EXTERNAL;
   }
-  app->outside = arena_take(a, outsides * sizeof(lvd_external_end));
-  app->outsides = 0; /* connect() adds them */
+  app->external_end = arena_take(a, external_ends * sizeof(lvd_external_end));
+  app->external_ends = 0; /* connect() adds them */
 }
 
 static lvd_external_end *new_external_end(lvd_app *app, uint32_t channel, uint32_t index,
                                           bool producer) {
-  lvd_external_end *o = &app->outside[app->outsides++];
-  lvd_sleeper_init(&o->sleeper, lvd_spin_us(app->rt));
+  lvd_external_end *o = &app->external_end[app->external_ends++];
+  lvd_wait_point_init(&o->wait_point, lvd_spin_us(app->rt));
   o->app = app;
   o->channel = channel;
   o->index = index;
@@ -190,9 +190,9 @@ static lvd_status connect(lvd_app *app, uint32_t i) {
   lvd_producer *p;
   lvd_waiter *producer, **peers = calloc(c->consumers, sizeof *peers);
   if (!peers) return LVD_E_MEMORY;
-  if (c->from.actor == LVD_OUTSIDE) {
+  if (c->from.actor == LVD_EXTERNAL) {
     lvd_external_end *o = new_external_end(app, i, 0, true);
-    producer = &o->sleeper.waiter;
+    producer = &o->wait_point.waiter;
     p = &o->end.p;
   } else {
     producer = &app->entity[c->from.actor].waiter;
@@ -202,9 +202,9 @@ static lvd_status connect(lvd_app *app, uint32_t i) {
   p->self = producer;
   for (uint32_t k = 0; k < c->consumers; k++) {
     lvd_consumer *consumer;
-    if (c->to[k].actor == LVD_OUTSIDE) {
+    if (c->to[k].actor == LVD_EXTERNAL) {
       lvd_external_end *o = new_external_end(app, i, k, false);
-      peers[k] = &o->sleeper.waiter;
+      peers[k] = &o->wait_point.waiter;
       consumer = &o->end.c;
     } else {
       peers[k] = &app->entity[c->to[k].actor].waiter;
@@ -223,10 +223,10 @@ static lvd_status connect(lvd_app *app, uint32_t i) {
 static void free_peers(lvd_app *app) {
   for (uint32_t i = 0; i < app->net->channels; i++) {
     const lvd_port_ref from = app->net->channel[i].from;
-    if (from.actor != LVD_OUTSIDE) free(app->entity[from.actor].actor.out[from.port].peers);
+    if (from.actor != LVD_EXTERNAL) free(app->entity[from.actor].actor.out[from.port].peers);
   }
-  for (uint32_t i = 0; i < app->outsides; i++)
-    if (app->outside[i].producer) free(app->outside[i].end.p.peers);
+  for (uint32_t i = 0; i < app->external_ends; i++)
+    if (app->external_end[i].producer) free(app->external_end[i].end.p.peers);
 }
 
 static lvd_status make_channels(lvd_app *app, const lvd_app_options *options, error_buffer *why) {
@@ -265,9 +265,9 @@ static lvd_status make_channels(lvd_app *app, const lvd_app_options *options, er
 /* Without a placement: the actors in their order, evenly, in one run per worker of the running set,
  * so that neighbours in a pipeline stay together. */
 static uint32_t default_worker(const lvd_runtime *rt, uint32_t i, uint32_t actors) {
-  uint32_t nth = (uint32_t)((uint64_t)i * rt->given_count / actors), w = 0;
+  uint32_t nth = (uint32_t)((uint64_t)i * rt->available_count / actors), w = 0;
   for (;; w++)
-    if (lvd_load_relaxed_u32(&rt->worker[w].given) && nth-- == 0) return w;
+    if (lvd_load_relaxed_u32(&rt->worker[w].available) && nth-- == 0) return w;
 }
 
 static lvd_status make_entities(lvd_app *app, const lvd_app_options *options, error_buffer *why) {
@@ -277,10 +277,10 @@ static lvd_status make_entities(lvd_app *app, const lvd_app_options *options, er
     lvd_entity *e = &app->entity[i];
     uint32_t worker =
         options->placement ? options->placement[i] : default_worker(rt, i, app->net->actors);
-    if (worker >= rt->workers || !lvd_load_relaxed_u32(&rt->worker[worker].given))
+    if (worker >= rt->workers || !lvd_load_relaxed_u32(&rt->worker[worker].available))
       return set_error(why, LVD_E_ARGUMENT,
                        "%s is placed on worker %u, which is not one of the %u that run", d->name,
-                       worker, rt->given_count);
+                       worker, rt->available_count);
     e->waiter.wake = lvd_entity_wake;
     lvd_store_relaxed_u32(&e->worker, worker);
     lvd_store_relaxed_u32(&e->target, worker);

@@ -29,7 +29,7 @@
 
 /* Waits until no activation of `app` runs. A worker that runs another application is not waited
  * for: it reads the phase of this one before it runs anything of it. */
-static bool wait_inactive_timeout(lvd_app *app, int64_t timeout_ms) {
+static bool wait_inactive_timeout(lvd_app *app, int64_t timeout_ns) {
   lvd_runtime *rt = app->rt;
   uint64_t start = lvd_os_now_ns();
   bool still = true;
@@ -43,7 +43,7 @@ static bool wait_inactive_timeout(lvd_app *app, int64_t timeout_ms) {
     while (lvd_load_acquire_u32(&w->run_seq) == turn) {
       lvd_worker_interrupt(w);
       if (running == app) lvd_watchdog_expect_pause(w, app);
-      if (timeout_ms >= 0 && lvd_os_now_ns() - start >= (uint64_t)timeout_ms * 1000000) {
+      if (timeout_ns >= 0 && lvd_os_now_ns() - start >= (uint64_t)timeout_ns) {
         still = false;
         break;
       }
@@ -106,24 +106,24 @@ lvd_status lvd_app_start_paused(lvd_app *app) {
   return start(app, LVD_PAUSE_ALL);
 }
 
-lvd_status lvd_app_promise(lvd_app *app, bool promised) {
+lvd_status lvd_app_reserve_rate(lvd_app *app, bool reserved) {
   if (!app) return LVD_E_ARGUMENT;
-  lvd_store_relaxed_u32(&app->promised, promised);
+  lvd_store_relaxed_u32(&app->rate_reserved, reserved);
   return LVD_OK;
 }
 
-lvd_status lvd_app_pause(lvd_app *app) { return lvd_app_pause_within(app, -1); }
+lvd_status lvd_app_pause(lvd_app *app) { return lvd_app_pause_timeout(app, -1); }
 
-lvd_status lvd_app_pause_within(lvd_app *app, int64_t timeout_ms) {
+lvd_status lvd_app_pause_timeout(lvd_app *app, int64_t timeout_ns) {
   LVD_NO_ABANDON;
   if (!app) return LVD_E_ARGUMENT;
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_os_lock(&app->control);
   app->holds |= LVD_PAUSE_ALL;
   lvd_store_relaxed_u32(&app->paused, app->holds);
-  bool still = wait_inactive_timeout(app, timeout_ms);
+  bool still = wait_inactive_timeout(app, timeout_ns);
   lvd_os_unlock(&app->control);
-  return still ? LVD_OK : LVD_E_TIME;
+  return still ? LVD_OK : LVD_E_TIMEOUT;
 }
 
 static void take_up(lvd_worker *w, lvd_command *c) {
@@ -194,7 +194,7 @@ static lvd_status hold_sources(lvd_app *app, uint32_t how) {
   return LVD_OK;
 }
 
-lvd_status lvd_app_rest(lvd_app *app, bool rests) {
+lvd_status lvd_app_hold_sources(lvd_app *app, bool rests) {
   LVD_NO_ABANDON;
   if (!app) return LVD_E_ARGUMENT;
   return rests ? hold_sources(app, LVD_PAUSE_RESTING_SOURCES)
@@ -215,13 +215,13 @@ lvd_status lvd_app_drain(lvd_app *app) {
   if (lvd_app_is_program(app)) return drain_program(app);
   bool any = false;
   for (uint32_t i = 0; i < app->net->actors; i++) any |= app->net->actor[i].cls->inputs == 0;
-  if (!any) return LVD_E_UNKNOWN;
+  if (!any) return LVD_E_NOT_FOUND;
   lvd_status status = hold_sources(app, LVD_PAUSE_SOURCES);
   if (status == LVD_OK) lvd_inputs_end(app);
   return status;
 }
 
-lvd_status lvd_app_drain_no_more(lvd_app *app) {
+lvd_status lvd_app_cancel_drain(lvd_app *app) {
   uint32_t asked = LVD_ASKED;
   if (!app) return LVD_E_ARGUMENT;
   return lvd_cas_relaxed_u32(&app->leaving, &asked, LVD_STAYS) ? LVD_OK : LVD_E_STATE;
@@ -255,17 +255,16 @@ lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker) {
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-static bool wait_ended_timeout(lvd_app *app, int64_t timeout_ms) {
+static bool wait_ended_timeout(lvd_app *app, int64_t timeout_ns) {
   lvd_stream_thread_flush();
   uint64_t start = lvd_os_now_ns();
   lvd_thread_waiter self = {.app = NULL};
   uint32_t phase;
   while ((phase = lvd_load_acquire_u32(&app->phase)) != LVD_PHASE_ENDED) {
     int64_t left = -1;
-    if (timeout_ms >= 0) {
-      left = timeout_ms - (int64_t)((lvd_os_now_ns() - start) / 1000000);
+    if (timeout_ns >= 0) {
+      left = timeout_ns - (int64_t)(lvd_os_now_ns() - start);
       if (left <= 0) return false;
-      left = left < INT32_MAX ? left * 1000000 : -1;
     } else if (!self.app && phase == LVD_PHASE_RUNNING) {
       lvd_thread_waiter_enter_for_end(&self, app);
       lvd_thread_waiter_sleeps(&self);
@@ -276,28 +275,28 @@ static bool wait_ended_timeout(lvd_app *app, int64_t timeout_ms) {
   return true;
 }
 
-lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
+lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ns) {
   LVD_NO_ABANDON;
   if (!app) return LVD_E_ARGUMENT;
-  return wait_ended_timeout(app, timeout_ms) ? lvd_app_exit_status(app) : LVD_E_TIME;
+  return wait_ended_timeout(app, timeout_ns) ? lvd_app_exit_status(app) : LVD_E_TIMEOUT;
 }
 
-lvd_status lvd_app_stop(lvd_app *app) { return lvd_app_stop_within(app, -1); }
+lvd_status lvd_app_stop(lvd_app *app) { return lvd_app_stop_timeout(app, -1); }
 
-lvd_status lvd_app_stop_within(lvd_app *app, int64_t timeout_ms) {
+lvd_status lvd_app_stop_timeout(lvd_app *app, int64_t timeout_ns) {
   LVD_NO_ABANDON;
   if (!app) return LVD_E_ARGUMENT;
   if (app->net->actors) lvd_store_relaxed_u32(&app->stopped, 1);
   lvd_app_end(app, LVD_E_STOPPED);
-  return wait_ended_timeout(app, timeout_ms) ? LVD_OK : LVD_E_TIME;
+  return wait_ended_timeout(app, timeout_ns) ? LVD_OK : LVD_E_TIMEOUT;
 }
 
-void lvd_app_finish(lvd_app *app) {
+void lvd_app_exit(lvd_app *app) {
   LVD_NO_ABANDON;
   if (app) lvd_app_end(app, LVD_OK);
 }
 
-void lvd_app_ends_at_rest(lvd_app *app) {
+void lvd_app_set_quiescent_ok(lvd_app *app) {
   LVD_NO_ABANDON;
   if (app) lvd_store_relaxed_u32(&app->ends_at_rest, 1);
 }
@@ -305,8 +304,8 @@ void lvd_app_ends_at_rest(lvd_app *app) {
 /* ---- external ends --------------------------------------------------------------------------- */
 
 static lvd_external_end *find(lvd_app *app, uint32_t channel, uint32_t index, bool producer) {
-  for (uint32_t i = 0; app && i < app->outsides; i++) {
-    lvd_external_end *o = &app->outside[i];
+  for (uint32_t i = 0; app && i < app->external_ends; i++) {
+    lvd_external_end *o = &app->external_end[i];
     if (o->channel == channel && o->index == index && o->producer == producer) return o;
   }
   return NULL;

@@ -6,8 +6,8 @@
 
 void lvd_core_put_back(lvd_worker *w) {
   lvd_store_relaxed_ptr(&w->alone, NULL);
-  lvd_store_relaxed_u32(&w->given, 1);
-  w->rt->given_count++;
+  lvd_store_relaxed_u32(&w->available, 1);
+  w->rt->available_count++;
 }
 
 void lvd_cores_back(lvd_app *app) {

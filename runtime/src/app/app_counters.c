@@ -39,8 +39,8 @@ LVD_RACY_READ static void read_actor(lvd_entity *e, lvd_actor_counters *out) {
   out->target = lvd_load_relaxed_u32(&e->target) % workers;
   for (uint32_t i = 0; i < e->actor.cls->actions; i++) out->firings += e->actor.fired[i];
   uint32_t state = lvd_load_relaxed_u32(&e->state);
-  out->outside = lvd_load_relaxed_u32(&e->call_pending);
-  out->waits = state == LVD_IDLE || state == LVD_FINISHED || out->outside;
+  out->waits_external = lvd_load_relaxed_u32(&e->call_pending);
+  out->waits = state == LVD_IDLE || state == LVD_FINISHED || out->waits_external;
   out->longest_ns = lvd_os_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
   out->activations = lvd_load_relaxed_u64(&e->activations);
   out->busy_ns = busy_ns(e, &out->runs_ns); /* counted before the activation ends */
@@ -71,13 +71,13 @@ uint64_t lvd_app_fibers_busy_ns(lvd_app *app) {
 
 static const lvd_producer *producer_of(lvd_app *app, uint32_t channel) {
   const lvd_port_ref from = app->net->channel[channel].from;
-  if (from.actor != LVD_OUTSIDE) return &app->entity[from.actor].actor.out[from.port];
+  if (from.actor != LVD_EXTERNAL) return &app->entity[from.actor].actor.out[from.port];
   return lvd_app_producer(app, channel);
 }
 
 static const lvd_consumer *consumer_of(lvd_app *app, uint32_t channel, uint32_t k) {
   const lvd_port_ref to = app->net->channel[channel].to[k];
-  if (to.actor != LVD_OUTSIDE) return &app->entity[to.actor].actor.in[to.port];
+  if (to.actor != LVD_EXTERNAL) return &app->entity[to.actor].actor.in[to.port];
   return lvd_app_consumer(app, channel, k);
 }
 
@@ -95,7 +95,7 @@ LVD_RACY_READ static void read_channel(lvd_app *app, uint32_t i, uint32_t k,
   if (out->fill > p->capacity) out->fill = 0; /* read at two moments */
   /* What an actor last waited for stays recorded while it runs. */
   out->awaited =
-      out->to.actor != LVD_OUTSIDE && is_parked(&app->entity[out->to.actor]) ? c->await : 0;
+      out->to.actor != LVD_EXTERNAL && is_parked(&app->entity[out->to.actor]) ? c->await : 0;
   out->put = p->pushed;
   out->got = c->popped;
   out->wakes = p->wakes;

@@ -12,7 +12,7 @@
 
 lvd_status lvd_app_open(lvd_runtime *rt, const lvd_app_options *options, lvd_app **out) {
   LVD_NO_ABANDON;
-  static const lvd_network none = {.layout = LVD_LAYOUT, .name = "program"};
+  static const lvd_network none = {.abi_version = LVD_ABI_VERSION, .name = "program"};
   lvd_app *app;
   if (!out) return LVD_E_ARGUMENT;
   lvd_status status = lvd_app_load(rt, &none, options, &app, NULL, 0);

@@ -132,14 +132,14 @@ static void finish(lvd_app *app) {
   lvd_stacks_free(app);
   lvd_streams_end(app, outcome);
 
-  for (uint32_t i = 0; i < app->outsides; i++) {
-    lvd_external_end *o = &app->outside[i];
+  for (uint32_t i = 0; i < app->external_ends; i++) {
+    lvd_external_end *o = &app->external_end[i];
     const lvd_channel_desc *d = &app->net->channel[o->channel];
-    if (!o->producer && d->from.actor != LVD_OUTSIDE)
-      lvd_end(&app->entity[d->from.actor].actor.out[d->from.port], outcome);
+    if (!o->producer && d->from.actor != LVD_EXTERNAL)
+      lvd_producer_close(&app->entity[d->from.actor].actor.out[d->from.port], outcome);
     for (uint32_t k = 0; o->producer && k < d->consumers; k++)
-      if (d->to[k].actor != LVD_OUTSIDE)
-        lvd_leave(&app->entity[d->to[k].actor].actor.in[d->to[k].port]);
+      if (d->to[k].actor != LVD_EXTERNAL)
+        lvd_consumer_close(&app->entity[d->to[k].actor].actor.in[d->to[k].port]);
   }
   bool faulted = lvd_app_faulted(app);
   end_blocks(app, outcome);

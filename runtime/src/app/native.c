@@ -4,13 +4,12 @@
 #include "../sched/no_abandon.h"
 #include "../sched/sched.h"
 
-#include <levada/program.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 lvd_app *lvd_current_app(void) {
-  lvd_worker *w = lvd_this_worker();
+  LVD_NO_ABANDON;
+  const lvd_worker *w = lvd_this_worker();
   return w && w->current ? w->current->app : NULL;
 }
 
@@ -50,8 +49,8 @@ static void *cached_data(const lvd_worker *w, const lvd_app *app, const void *ke
   return same ? w->asked.data : NULL;
 }
 
-void *lvd_app_heirloom(lvd_app *app, const char *name, const void *key, size_t size,
-                       void (*end)(void *, lvd_status)) {
+void *lvd_app_persistent_data(lvd_app *app, const char *name, const void *key, size_t size,
+                              void (*end)(void *, lvd_status)) {
   if (!app) return NULL;
   void *data = cached_data(lvd_this_worker(), app, key);
   if (data) return data;
@@ -80,10 +79,10 @@ void *lvd_app_heirloom(lvd_app *app, const char *name, const void *key, size_t s
 }
 
 void *lvd_app_data(lvd_app *app, const void *key, size_t size, void (*end)(void *, lvd_status)) {
-  return lvd_app_heirloom(app, NULL, key, size, end);
+  return lvd_app_persistent_data(app, NULL, key, size, end);
 }
 
-lvd_status lvd_app_inherit(lvd_app *app, lvd_app *old) {
+lvd_status lvd_app_set_data_successor(lvd_app *app, lvd_app *old) {
   LVD_NO_ABANDON;
   if (!old || app == old) return LVD_E_ARGUMENT;
   lvd_os_lock(&old->blocks_lock);
@@ -93,7 +92,7 @@ lvd_status lvd_app_inherit(lvd_app *app, lvd_app *old) {
   return LVD_OK;
 }
 
-bool lvd_app_heirlooms_left(lvd_app *app) {
+bool lvd_app_has_unclaimed_data(lvd_app *app) {
   LVD_NO_ABANDON;
   bool left = false;
   lvd_os_lock(&app->blocks_lock);
@@ -104,9 +103,9 @@ bool lvd_app_heirlooms_left(lvd_app *app) {
 
 /* A token bucket kept as a time: each byte takes its part of a second, and at most a second is
  * saved up. A caller that must wait waits EXTRA_NS longer, so as not to wait for each line. */
-void lvd_app_prints(lvd_app *app, size_t bytes) {
+void lvd_app_throttle_output(lvd_app *app, size_t bytes) {
   enum { SECOND_NS = 1000000000, EXTRA_NS = 10000000 };
-  uint64_t rate = app ? app->rt->options.prints : 0;
+  uint64_t rate = app ? app->rt->options.output_bytes_per_s : 0;
   if (!rate) return;
   uint64_t now = lvd_os_now_ns(), least = now > SECOND_NS ? now - SECOND_NS : 0;
   uint64_t was = lvd_load_relaxed_u64(&app->prints_until), until;
@@ -136,10 +135,4 @@ uint64_t lvd_app_get_progress(lvd_app *app, const char **unit) {
   const char *u = lvd_load_acquire_ptr(&app->progress_unit);
   if (unit) *unit = u;
   return lvd_load_relaxed_u64(&app->progress);
-}
-
-lvd_app *lvd_app_here(void) {
-  LVD_NO_ABANDON;
-  const lvd_worker *w = lvd_this_worker();
-  return w && w->current ? w->current->app : NULL;
 }

@@ -20,19 +20,19 @@
 
 static bool is_outside(const lvd_app *app, const lvd_producer *p, uint32_t i) {
   return p->peers[i]->wake != lvd_entity_wake &&
-         lvd_load_relaxed_u32(&p->channel->consumer[i].state) == LVD_OPEN && app->outsides;
+         lvd_load_relaxed_u32(&p->channel->consumer[i].state) == LVD_OPEN && app->external_ends;
 }
 
 /* Consumer `k` of the channel waits for elements of it. */
 static bool awaits(const lvd_app *app, const lvd_channel_desc *d, uint32_t k) {
   lvd_port_ref to = d->to[k];
-  if (to.actor == LVD_OUTSIDE) return false;
+  if (to.actor == LVD_EXTERNAL) return false;
   const lvd_entity *e = &app->entity[to.actor];
   return lvd_load_relaxed_u32(&e->state) != LVD_FINISHED && e->actor.in[to.port].await;
 }
 
 static bool is_in_knot(const lvd_app *app, lvd_port_ref ref) {
-  return ref.actor != LVD_OUTSIDE && app->entity[ref.actor].in_knot;
+  return ref.actor != LVD_EXTERNAL && app->entity[ref.actor].in_knot;
 }
 
 /* Removes from the knot each actor that waits for elements of a producer outside of it, until
@@ -103,9 +103,9 @@ static bool notify_end(lvd_app *app, const lvd_external_end *o) {
   const lvd_channel_desc *d = &app->net->channel[o->channel];
   bool woken = false;
   if (!o->producer)
-    return d->from.actor != LVD_OUTSIDE && lvd_entity_wake_locked(&app->entity[d->from.actor]);
+    return d->from.actor != LVD_EXTERNAL && lvd_entity_wake_locked(&app->entity[d->from.actor]);
   for (uint32_t k = 0; k < d->consumers; k++)
-    if (d->to[k].actor != LVD_OUTSIDE)
+    if (d->to[k].actor != LVD_EXTERNAL)
       woken |= lvd_entity_wake_locked(&app->entity[d->to[k].actor]);
   return woken;
 }
@@ -115,8 +115,8 @@ static void decide(lvd_app *app) {
   bool told = false;
   bool fibers = lvd_load_acquire_u32(&app->fibers);
   if (!fibers_rest(app)) return;
-  for (uint32_t i = 0; i < app->outsides; i++) {
-    lvd_external_end *o = &app->outside[i];
+  for (uint32_t i = 0; i < app->external_ends; i++) {
+    lvd_external_end *o = &app->external_end[i];
     const lvd_channel *ch = app->channel[o->channel];
     const lvd_a32 *state = o->producer ? &ch->state : &ch->consumer[o->index].state;
     if (lvd_load_relaxed_u32(state) == LVD_OPEN) {

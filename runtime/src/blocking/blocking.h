@@ -10,7 +10,7 @@ void lvd_blocking_end(lvd_runtime *rt);
 /* Interrupts the calls of an application that ends, and waits until those of its actors have
  * returned. */
 void lvd_calls_recall(lvd_app *app);
-/* The application drains: waits in lvd_wait_input check that. */
+/* The application drains: waits in lvd_wait_input_restartable check that. */
 void lvd_inputs_end(lvd_app *app);
 /* Withdraws the fd watches of `e`, which its worker holds: all, or those from before its last
  * firing. */

@@ -10,7 +10,7 @@
  * meanwhile, the actor is not resumed but abandoned where it waits.
  *
  * An fd watch is registered when an actor has polled a descriptor without data
- * (lvd_ask_readable): the poller wakes the actor as a push would, and it checks again. The watch
+ * (lvd_poll_readable): the poller wakes the actor as a push would, and it checks again. The watch
  * is withdrawn when the actor runs again, or has fired since it polled. Until then it keeps the
  * application live, like a call.
  *
@@ -203,7 +203,7 @@ static lvd_status watch(lvd_runtime *rt, lvd_blocking_request *out) {
     status = lvd_os_thread_start(&rt->poller_thread, -1, "levada/poll", poller_main, rt);
   /* Under the lock: a thread that requests draining finds it in the list, or the request is found
    * here. */
-  if (status == LVD_OK && out->input && lvd_app_drains(out->entity->app)) status = LVD_E_ENDED;
+  if (status == LVD_OK && out->input && lvd_app_is_draining(out->entity->app)) status = LVD_E_EOF;
   if (status == LVD_OK) {
     lvd_blocking_request **first = watches_of(rt, out->fd);
     out->next = *first;
@@ -288,7 +288,7 @@ static void interrupt_call(lvd_runtime *rt, const lvd_entity *entity) {
 static lvd_status wait_for_call(lvd_fiber *f, lvd_blocking_request *out) {
   enum { RETRY_NS = 10 * 1000000 };
   lvd_runtime *rt = f->entity.app->rt;
-  const lvd_want want = {.event = &f->unblocked};
+  const lvd_wait_item want = {.event = &f->unblocked};
   uint32_t which;
   lvd_status status = lvd_fiber_wait(f, &want, 1, -1, &which);
   if (status != LVD_OK && take_back(rt, out)) return status;
@@ -338,7 +338,7 @@ static lvd_status call_out(lvd_blocking_request *out) {
   return LVD_E_STATE;
 }
 
-lvd_status lvd_blocking(void (*call)(void *), void *argument) {
+lvd_status lvd_run_blocking(void (*call)(void *), void *argument) {
   if (!call) return LVD_E_ARGUMENT;
   lvd_blocking_request out = {.call = call, .argument = argument};
   const lvd_worker *w = lvd_this_worker();
@@ -362,16 +362,16 @@ static lvd_status wait_fd(int fd, bool to_write, bool input) {
 
 lvd_status lvd_wait_readable(int fd) { return wait_fd(fd, false, false); }
 
-lvd_status lvd_wait_input(int fd) {
+lvd_status lvd_wait_input_restartable(int fd) {
   const lvd_worker *w = lvd_this_worker();
   lvd_entity *e = w ? w->current : NULL;
   if (!e) return wait_fd(fd, false, false);
-  if (e->is_fiber) return lvd_app_drains(e->app) ? LVD_E_ENDED : wait_fd(fd, false, true);
+  if (e->is_fiber) return lvd_app_is_draining(e->app) ? LVD_E_EOF : wait_fd(fd, false, true);
   e->in_input_wait = true;
-  bool may_be_left = lvd_restarts(e) || (e->actor.looks && e->actor.cls->inputs == 0);
+  bool may_be_left = lvd_restarts(e) || (e->actor.in_guard && e->actor.cls->inputs == 0);
   lvd_status status = wait_fd(fd, false, may_be_left);
   e->in_input_wait = false;
-  if (status == LVD_E_ENDED) lvd_native_end(); /* nothing of this firing has been done yet */
+  if (status == LVD_E_EOF) lvd_native_end(); /* nothing of this firing has been done yet */
   return status;
 }
 
@@ -398,7 +398,7 @@ static bool is_watched(lvd_runtime *rt, const lvd_entity *e, int fd) {
   return o;
 }
 
-bool lvd_ask_readable(int fd) {
+bool lvd_poll_readable(int fd) {
   LVD_NO_ABANDON;
   if (lvd_os_poll(fd, false, 0)) return true;
   const lvd_worker *w = lvd_this_worker();

@@ -86,7 +86,7 @@ typedef struct lvd_hook_table {
     /* Do threads or other processes hold ends of its streams, or calls? */
     bool (*awaits_outside)(struct lvd_app *app);
     /* The application that meets `want`; null: no single one. */
-    struct lvd_app *(*app_awaited)(const lvd_want *want);
+    struct lvd_app *(*app_awaited)(const lvd_wait_item *want);
     bool (*parent_decides)(const struct lvd_link *link);
     void (*expect)(struct lvd_link *link, const char *name, const struct lvd_user *party,
                    uint32_t parties);

@@ -50,11 +50,11 @@ typedef struct analysis {
 
 /* The condition holds already, and only the wake-up is outstanding. */
 static bool is_met(const analysis *j, const lvd_wait_edge *h) {
-  const lvd_want *w = h->want;
+  const lvd_wait_item *w = h->want;
   if (w->event) return lvd_event_is_set(w->event);
   const lvd_channel *ch = w->room ? w->room->channel : w->elements->channel;
-  const lvd_consumer_lines *c = &ch->consumer[0];
-  const lvd_mark *m = w->room ? &c->room : &c->elements;
+  const lvd_consumer_shared *c = &ch->consumer[0];
+  const lvd_wake_mark *m = w->room ? &c->room : &c->elements;
   if (!lvd_load_relaxed_u32(&m->armed)) return true; /* a wake-up is under way */
   bool over = lvd_load_relaxed_u32(w->room ? &c->state : &ch->state) != LVD_OPEN;
   if (j->parent_deadlocked && h->s && h->s->shared) over = false;
@@ -210,9 +210,9 @@ LVD_RACY_READ static uint64_t fingerprint(const analysis *j) {
   for (uint32_t i = 0; i < c->count; i++)
     for (uint32_t n = 0; !c->mark[i] && lvd_wait_graph_blocked(c, i, n, &h); n++) {
       const lvd_wait_node *m = &c->node[i];
-      const lvd_sleeper *sleeper = lvd_want_sleeper(h.want);
-      uint64_t x = mix((uintptr_t)sleeper);
-      x += m->fiber ? mix((uintptr_t)m->fiber) + sleeper->sleeps : mix(~m->thread->serial);
+      const lvd_wait_point *wait_point = lvd_wait_item_point(h.want);
+      uint64_t x = mix((uintptr_t)wait_point);
+      x += m->fiber ? mix((uintptr_t)m->fiber) + wait_point->sleeps : mix(~m->thread->serial);
       if (h.s) x = mix(x) + h.s->serial;
       sum += mix(x);
       lvd_link *link = h.call ? lvd_unit_link(h.call->unit) : NULL;

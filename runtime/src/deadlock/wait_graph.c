@@ -89,7 +89,7 @@ static void set_stream(const lvd_wait_graph *c, uint32_t i, stream *s, lvd_wait_
 }
 
 static void set_awaited(const lvd_wait_graph *c, uint32_t i, lvd_wait_edge *h) {
-  lvd_awaited a = lvd_want_awaited(h->want);
+  lvd_awaited a = lvd_wait_item_awaited(h->want);
   const lvd_fiber *f = a.call ? lvd_load_acquire_ptr(&a.call->fiber) : a.end;
   if (a.s) set_stream(c, i, a.s, h);
   if (a.call && !f) h->call = a.call; /* otherwise it runs in this process */
@@ -99,7 +99,7 @@ static void set_awaited(const lvd_wait_graph *c, uint32_t i, lvd_wait_edge *h) {
 }
 
 /* What a fiber that may be running waits for: compares addresses with those of known objects. */
-LVD_RACY_READ static void set_known(const lvd_wait_graph *c, uint32_t i, const lvd_want *want,
+LVD_RACY_READ static void set_known(const lvd_wait_graph *c, uint32_t i, const lvd_wait_item *want,
                                     lvd_wait_edge *h) {
   for (stream *s = c->app->streams; s && !h->s; s = s->next)
     if (h->room ? want->room == &s->face.put : want->elements == &s->face.get)
@@ -118,9 +118,9 @@ LVD_RACY_READ bool lvd_wait_graph_blocked(const lvd_wait_graph *c, uint32_t i, u
   if (nth >= m->wants) return false;
   const unsigned char *at = (const unsigned char *)(m->want + nth);
   if (f && !c->still &&
-      (at < f->low + f->guard || at + sizeof(lvd_want) > (const unsigned char *)f))
+      (at < f->low + f->guard || at + sizeof(lvd_wait_item) > (const unsigned char *)f))
     return false;
-  const lvd_want *want = (const lvd_want *)(const void *)at;
+  const lvd_wait_item *want = (const lvd_wait_item *)(const void *)at;
   *h = (lvd_wait_edge){.n = want->n, .room = want->room != NULL, .other = c->count};
   if (f && want->event == &f->unblocked) h->blocked = lvd_load_relaxed_u32(&f->blocked);
   if (c->still || !f) {
@@ -132,21 +132,21 @@ LVD_RACY_READ bool lvd_wait_graph_blocked(const lvd_wait_graph *c, uint32_t i, u
   return true;
 }
 
-lvd_awaited lvd_want_awaited(const lvd_want *want) {
-  const lvd_sleeper *sleeper = lvd_want_sleeper(want);
+lvd_awaited lvd_wait_item_awaited(const lvd_wait_item *want) {
+  const lvd_wait_point *wait_point = lvd_wait_item_point(want);
   lvd_awaited a = {0};
-  if (!sleeper || want->watch) return a;
-  if (sleeper->kind == LVD_SLEEPS_AT_STREAM) {
-    a.s = ((const stream_end *)sleeper)->stream;
+  if (!wait_point || want->source) return a;
+  if (wait_point->kind == LVD_SLEEPS_AT_STREAM) {
+    a.s = ((const stream_end *)wait_point)->stream;
     a.app = a.s->app;
-  } else if (sleeper->kind == LVD_SLEEPS_AT_END) {
+  } else if (wait_point->kind == LVD_SLEEPS_AT_END) {
     a.end = (const lvd_fiber *)((const char *)want->event - offsetof(lvd_fiber, done));
     a.app = a.end->entity.app;
-  } else if (sleeper->kind == LVD_SLEEPS_AT_CALL) {
+  } else if (wait_point->kind == LVD_SLEEPS_AT_CALL) {
     a.call = (const lvd_call *)((const char *)want->event - offsetof(lvd_call, returned));
     a.app = a.call->unit->app;
   }
   return a;
 }
 
-lvd_app *lvd_app_awaited(const lvd_want *want) { return lvd_want_awaited(want).app; }
+lvd_app *lvd_app_awaited(const lvd_wait_item *want) { return lvd_wait_item_awaited(want).app; }

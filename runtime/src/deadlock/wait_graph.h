@@ -24,9 +24,9 @@ typedef enum lvd_wait_owner {
 
 /* One item that a node waits for. */
 typedef struct lvd_wait_edge {
-  const lvd_want *want; /* valid while the graph is `still` */
-  stream *s;            /* a stream, if any */
-  bool room;            /* room in it, else elements */
+  const lvd_wait_item *want; /* valid while the graph is `still` */
+  stream *s;                 /* a stream, if any */
+  bool room;                 /* room in it, else elements */
   uint32_t n;
   lvd_wait_owner owner;
   /* node that has to act, has announced that it will take that end, or has to end; graph.count:
@@ -40,7 +40,7 @@ typedef struct lvd_wait_edge {
 typedef struct lvd_wait_node {
   const lvd_fiber *fiber; /* null: a thread, in this wait: */
   lvd_thread_waiter *thread;
-  const lvd_want *want;
+  const lvd_wait_item *want;
   /* 0: it does not wait, or for time, or (a thread) for the end of the application */
   uint32_t wants;
   bool timed; /* it has a timeout */
@@ -74,7 +74,7 @@ typedef struct lvd_awaited {
   const lvd_fiber *end;        /* the end of this fiber, */
   const struct lvd_call *call; /* or the return of this call */
 } lvd_awaited;
-lvd_awaited lvd_want_awaited(const lvd_want *want);
-lvd_app *lvd_app_awaited(const lvd_want *want); /* null: not of a single application */
+lvd_awaited lvd_wait_item_awaited(const lvd_wait_item *want);
+lvd_app *lvd_app_awaited(const lvd_wait_item *want); /* null: not of a single application */
 
 #endif

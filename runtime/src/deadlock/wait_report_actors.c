@@ -116,11 +116,11 @@ LVD_RACY_READ static bool nth_wait(const lvd_app *app, uint32_t a, uint32_t nth,
 }
 
 static const char *actor_name(const lvd_app *app, uint32_t actor) {
-  return actor == LVD_OUTSIDE ? "the program" : app->entity[actor].name;
+  return actor == LVD_EXTERNAL ? "the program" : app->entity[actor].name;
 }
 
 static const char *port_name(const lvd_app *app, lvd_port_ref ref, bool input) {
-  if (ref.actor == LVD_OUTSIDE) return "";
+  if (ref.actor == LVD_EXTERNAL) return "";
   const lvd_actor_class *cls = app->entity[ref.actor].actor.cls;
   const lvd_port_class *port = input ? cls->input : cls->output;
   return port && port[ref.port].name ? port[ref.port].name : "?";
@@ -142,8 +142,8 @@ static void append_wait(text_buffer *s, const lvd_app *app, uint32_t a, const wa
                 port_name(app, me, true));
   lvd_port_ref to = d->to[h->consumer];
   text_append(s, ": the channel %s%s%s -> %s%s%s %s (%u of %u)", actor_name(app, d->from.actor),
-              d->from.actor == LVD_OUTSIDE ? "" : ".", port_name(app, d->from, false),
-              actor_name(app, to.actor), to.actor == LVD_OUTSIDE ? "" : ".",
+              d->from.actor == LVD_EXTERNAL ? "" : ".", port_name(app, d->from, false),
+              actor_name(app, to.actor), to.actor == LVD_EXTERNAL ? "" : ".",
               port_name(app, to, true),
               h->room ? (fill == capacity ? "is full" : "has too little room")
                       : (fill == 0 ? "is empty" : "has too few"),
@@ -209,12 +209,12 @@ static void append_running(text_buffer *s, lvd_app *app, uint32_t worker) {
 /* Ready actors that have not been run yet, in one line per worker. */
 static void append_queued(text_buffer *s, lvd_app *app) {
   for (uint32_t w = 0; w < app->rt->workers; w++) {
-    uint32_t last = LVD_OUTSIDE, count = 0;
+    uint32_t last = LVD_EXTERNAL, count = 0;
     for (uint32_t a = 0; a <= app->net->actors; a++) {
       bool is = a < app->net->actors &&
                 lvd_load_relaxed_u32(&app->entity[a].worker) % app->rt->workers == w &&
                 activity_of(app, a) == QUEUED;
-      if (last != LVD_OUTSIDE && (is || a == app->net->actors))
+      if (last != LVD_EXTERNAL && (is || a == app->net->actors))
         text_append(s, "%s%s", count == 1 ? "  " : is ? ", " : " and ", app->entity[last].name);
       if (!is) continue;
       last = a;
@@ -234,18 +234,18 @@ static void append_fd_watches(text_buffer *s, const lvd_entity *e) {
 }
 
 /* mark: 0: not visited, else the number of the walk. Returns an actor on a cycle, or
- * LVD_OUTSIDE. */
+ * LVD_EXTERNAL. */
 static uint32_t find_cycle(const lvd_app *app, uint32_t *mark) {
   for (uint32_t start = 0; start < app->net->actors; start++) {
     uint32_t a = start;
     wait_item h;
-    while (a != LVD_OUTSIDE && mark[a] == 0 && nth_wait(app, a, 0, &h)) {
+    while (a != LVD_EXTERNAL && mark[a] == 0 && nth_wait(app, a, 0, &h)) {
       mark[a] = start + 1;
       a = h.other.actor;
     }
-    if (a != LVD_OUTSIDE && mark[a] == start + 1) return a;
+    if (a != LVD_EXTERNAL && mark[a] == start + 1) return a;
   }
-  return LVD_OUTSIDE;
+  return LVD_EXTERNAL;
 }
 
 /* Firings that have not reached a point where they can be paused. */
@@ -267,7 +267,7 @@ static size_t append_pause(text_buffer *s, lvd_app *app) {
   return s->length;
 }
 
-size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
+size_t lvd_app_wait_report(lvd_app *app, char *text, size_t size) {
   LVD_NO_ABANDON;
   text_buffer s = {text, size, 0};
   if (text && size) text[0] = 0;
@@ -282,7 +282,7 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
   if (!mark) return s.length;
   uint32_t first = find_cycle(app, mark);
   for (uint32_t i = 0; i < app->net->actors; i++) mark[i] = 0;
-  if (first != LVD_OUTSIDE) {
+  if (first != LVD_EXTERNAL) {
     text_append(&s, "in a circle, each waits for the next:\n");
     uint32_t a = first;
     wait_item h;
@@ -291,13 +291,13 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
       append_wait(&s, app, a, &h);
       mark[a] = 1;
       a = h.other.actor;
-    } while (a != first && a != LVD_OUTSIDE && !mark[a]);
+    } while (a != first && a != LVD_EXTERNAL && !mark[a]);
   }
   bool heading = false;
   for (uint32_t a = 0; a < app->net->actors; a++) {
     wait_item h;
     for (uint32_t n = mark[a] ? 1 : 0; nth_wait(app, a, n, &h); n++) {
-      if (!heading && first != LVD_OUTSIDE) text_append(&s, "besides:\n");
+      if (!heading && first != LVD_EXTERNAL) text_append(&s, "besides:\n");
       heading = true;
       append_wait(&s, app, a, &h);
     }

@@ -52,17 +52,18 @@ enum { DONE = 1, FAILED = 3, WAITS = 2 };
 
 #ifndef LVD_FORK_THREAD
 #ifdef __x86_64__ /* defined in src/fork/fork_x86_64.S */
-void lvd_keeping_seldom(void);
-void lvd_keeping_settle(void);
+void lvd_preserve_most_slow(void);
+void lvd_preserve_most_join_slow_lib(void);
 #ifndef __clang__ /* clang has it from the header */
-typedef struct lvd_fork_seldoms {
+typedef struct lvd_fork_slow_fns {
   void (*fork)(void);
-  void (*settle)(void);
-} lvd_fork_seldoms;
-extern LVD_API const lvd_fork_seldoms lvd_fork_keeping;
+  void (*join)(void);
+} lvd_fork_slow_fns;
+extern LVD_API const lvd_fork_slow_fns lvd_fork_slow_preserve_most;
 #endif
-const lvd_fork_seldoms lvd_fork_keeping = {(__typeof__(lvd_fork_keeping.fork))lvd_keeping_seldom,
-                                           (__typeof__(lvd_fork_keeping.settle))lvd_keeping_settle};
+const lvd_fork_slow_fns lvd_fork_slow_preserve_most = {
+    (__typeof__(lvd_fork_slow_preserve_most.fork))lvd_preserve_most_slow,
+    (__typeof__(lvd_fork_slow_preserve_most.join))lvd_preserve_most_join_slow_lib};
 #endif
 #endif
 
@@ -80,7 +81,7 @@ void lvd_deque_ask(lvd_deque *d, lvd_fork_state *by) {
   if (lvd_load_relaxed_u32(&d->asked)) return;
   lvd_fork_state *f = lvd_load_acquire_ptr(&d->thread);
   if (!f || lvd_exchange_acquire_u32(&d->asked, 1)) return;
-  lvd_count(&by->asked, 1);
+  lvd_count(&by->steal_requests, 1);
   lvd_os_lock(&f->lock);
   if (f->thread) {
     lvd_store_relaxed_ptr(&f->thread->limit, NULL);
@@ -172,7 +173,7 @@ static bool share(lvd_fork_state *f, lvd_deque *d, const lvd_fork *head) {
   record_owner(f, d);
   if (!f->worker) lvd_store_relaxed_u64(&f->shares, lvd_os_ticks());
   set_split(d, d->split + (n - d->split + 1) / 2);
-  lvd_count(&f->shared, 1);
+  lvd_count(&f->published, 1);
   return true;
 }
 
@@ -217,7 +218,7 @@ static void need_room(const lvd_fork_state *f) {
   if (w && w->abandonable && LVD_UNLIKELY(!lvd_no_abandon_has_room(w))) lvd_no_abandon_overflow(w);
 }
 
-lvd_fork *lvd_fork_seldom(void (*run)(lvd_fork *), const void *bytes, size_t size) {
+lvd_fork *lvd_fork_slow(void (*run)(lvd_fork *), const void *bytes, size_t size) {
   lvd_fork_state *f = lvd_fork_state_self();
   need_room(f);
   lvd_deque *d = f ? lvd_fork_state_deque(f) : NULL;
@@ -271,7 +272,7 @@ static bool await(lvd_fork_state *f, lvd_deque *d, lvd_fork *slot, uint32_t aban
         lvd_fork_pass(f, leap, thief);
         continue;
       }
-      lvd_count(&f->leapt, 1);
+      lvd_count(&f->leapfrogged, 1);
       set_abandon(f, abandonable);
       lvd_fork_run(leap, thief, d);
       set_abandon(f, 0);
@@ -293,7 +294,7 @@ static bool await(lvd_fork_state *f, lvd_deque *d, lvd_fork *slot, uint32_t aban
   return state == DONE;
 }
 
-bool lvd_fork_settle(lvd_fork *slot) {
+bool lvd_fork_join_slow_lib(lvd_fork *slot) {
   lvd_fork_state *f = lvd_fork_state_self();
   if (slot == LVD_NO_SLOT) { /* the head must be set to it, and no slot of a deque can be */
     if (f) lvd_fork_state_drop_deque(f);

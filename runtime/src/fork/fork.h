@@ -26,18 +26,20 @@ enum { LVD_DEQUES = 4096 };
 /* The open forks of one stack. Deques are never freed: a late thief may look at one that was
  * reused, and acts on its present contents. */
 typedef struct lvd_deque {
-  LVD_ALIGNED(LVD_LINE) lvd_a64 ends;  /* tail << 32 | split: slots from tail to split are public */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 asked; /* 1: thieves have requested work and have told the thread */
-  lvd_aptr thread;                     /* the lvd_fork_state on this stack; null: it is suspended */
-  lvd_aptr app;   /* application of the forks; null: they belong to a thread of the program */
-  lvd_aptr actor; /* the actor that has forked them, if it can block; else null */
+  LVD_ALIGNED(LVD_CACHE_LINE)
+  lvd_a64 ends; /* tail << 32 | split: slots from tail to split are public */
+  LVD_ALIGNED(LVD_CACHE_LINE)
+  lvd_a32 asked;   /* 1: thieves have requested work and have told the thread */
+  lvd_aptr thread; /* the lvd_fork_state on this stack; null: it is suspended */
+  lvd_aptr app;    /* application of the forks; null: they belong to a thread of the program */
+  lvd_aptr actor;  /* the actor that has forked them, if it can block; else null */
   lvd_a32 level;
-  LVD_ALIGNED(LVD_LINE) uint32_t split; /* the owner's copy of the split in `ends` */
-  lvd_fork *head;                       /* saved head, while the stack is suspended */
-  struct lvd_deque *next;               /* in a pool */
-  lvd_scope_mark outermost;             /* mark of the outermost open cancellation scope ... */
-  lvd_cancel_scope *innermost;          /* ... and the innermost scope, for the owner; null: none */
-  lvd_event joined;                     /* set when the call that the owner waits for is done */
+  LVD_ALIGNED(LVD_CACHE_LINE) uint32_t split; /* the owner's copy of the split in `ends` */
+  lvd_fork *head;                             /* saved head, while the stack is suspended */
+  struct lvd_deque *next;                     /* in a pool */
+  lvd_scope_mark outermost;    /* mark of the outermost open cancellation scope ... */
+  lvd_cancel_scope *innermost; /* ... and the innermost scope, for the owner; null: none */
+  lvd_event joined;            /* set when the call that the owner waits for is done */
   /* The last slot is used when the deque is full, and is never public. */
   lvd_fork slot[LVD_DEQUE_SLOTS + 1];
 } lvd_deque;
@@ -65,7 +67,7 @@ typedef struct lvd_fork_state {
   uint32_t spares;
   struct lvd_fiber *reserve; /* a worker's free fiber for the next call that it steals; or null */
   lvd_leased leased;         /* lease state of a thread of the program, for the place that it has */
-  lvd_a64 stolen, leapt, asked, shared, full, waits, woken;
+  lvd_a64 stolen, leapfrogged, steal_requests, published, full, waits, woken;
 } lvd_fork_state;
 
 /* The forks of a runtime, from its first fork on. */
@@ -73,14 +75,14 @@ typedef struct lvd_fork_set {
   lvd_runtime *rt;
   lvd_aptr app; /* application of the calls forked by threads of the program */
   lvd_os_mutex opening;
-  lvd_a32 stack_log2;                     /* log2 of the stack size for stolen calls */
-  lvd_aptr spare;                         /* pooled deques; under lvd_forks_lock */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 sleepers; /* number of workers that sleep and would steal */
+  lvd_a32 stack_log2;                           /* log2 of the stack size for stolen calls */
+  lvd_aptr spare;                               /* pooled deques; under lvd_forks_lock */
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 sleepers; /* number of workers that sleep and would steal */
   /* Number of woken workers that have not looked for work yet. */
   lvd_a32 coming;
   /* Ticks: when a worker with LVD_ABSTAINS was last woken to check its state. */
   lvd_a64 abstainer_woken_at;
-  LVD_ALIGNED(LVD_LINE) lvd_a32 deques;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 deques;
   lvd_aptr deque[LVD_DEQUES];
 } lvd_fork_set;
 

@@ -36,7 +36,8 @@ void lvd_fork_proxy_leave(lvd_fork_state *f) {
 
 static bool take_place(lvd_fork_state *f, lvd_worker *w) {
   void *none = NULL;
-  if (!lvd_load_relaxed_u32(&w->given) || !lvd_cas_release_ptr(&w->proxy, &none, f)) return false;
+  if (!lvd_load_relaxed_u32(&w->available) || !lvd_cas_release_ptr(&w->proxy, &none, f))
+    return false;
   lvd_fork_proxy_leave(f);
   f->place = w->index;
   lvd_sleeps_set(f->forks, w, LVD_ABSTAINS);

@@ -376,9 +376,9 @@ void lvd_fork_counters_read(lvd_fork_counters *out) {
   lvd_os_lock(&lvd_forks_lock);
   for (lvd_fork_state *f = all.forkers; f; f = f->next) {
     out->stolen += lvd_load_relaxed_u64(&f->stolen);
-    out->leapt += lvd_load_relaxed_u64(&f->leapt);
-    out->asked += lvd_load_relaxed_u64(&f->asked);
-    out->shared += lvd_load_relaxed_u64(&f->shared);
+    out->leapfrogged += lvd_load_relaxed_u64(&f->leapfrogged);
+    out->steal_requests += lvd_load_relaxed_u64(&f->steal_requests);
+    out->published += lvd_load_relaxed_u64(&f->published);
     out->full += lvd_load_relaxed_u64(&f->full);
     out->waits += lvd_load_relaxed_u64(&f->waits);
     out->woken += lvd_load_relaxed_u64(&f->woken);

@@ -3,11 +3,11 @@
  * r11 and the floating-point registers are preserved (levada/fork.h). */
 #if defined(__x86_64__)
         .macro  keeping name
-        .globl  lvd_keeping_\name
-        .hidden lvd_keeping_\name
-        .type   lvd_keeping_\name, @function
+        .globl  lvd_preserve_most_\name
+        .hidden lvd_preserve_most_\name
+        .type   lvd_preserve_most_\name, @function
         .p2align 4
-lvd_keeping_\name:
+lvd_preserve_most_\name:
         .cfi_startproc
         .irp    register, rcx, rdx, rsi, rdi, r8, r9, r10
         pushq   %\register
@@ -20,12 +20,12 @@ lvd_keeping_\name:
         .endr
         ret
         .cfi_endproc
-        .size   lvd_keeping_\name, .-lvd_keeping_\name
+        .size   lvd_preserve_most_\name, .-lvd_preserve_most_\name
         .endm
 
         .text
-        keeping seldom
-        keeping settle
+        keeping slow
+        keeping join_slow_lib
 #endif
 #if defined(__linux__) && defined(__ELF__)
         .section .note.GNU-stack, "", @progbits

@@ -71,7 +71,7 @@ lvd_status lvd_scope_enter(lvd_cancel_scope *scope, lvd_cancel_scope *outer) {
   lvd_store_relaxed_ptr(&mark->scope, scope);
   lvd_store_relaxed_u32(&mark->first, (uint32_t)(lvd_forks.head - d->slot));
   d->innermost = scope;
-  scope->slot = lvd_fork_seldom(nothing, NULL, 0);
+  scope->slot = lvd_fork_slow(nothing, NULL, 0);
   return LVD_OK;
 }
 
@@ -125,15 +125,18 @@ static void run_half(lvd_fork *slot) {
   go_through(r->lvd_in.l, r->lvd_in.from, r->lvd_in.to, r->lvd_in.size, r->lvd_in.result);
 }
 
-static size_t lines_of(size_t size) { return (size + LVD_LINE - 1) / LVD_LINE * LVD_LINE; }
+static size_t lines_of(size_t size) {
+  return (size + LVD_CACHE_LINE - 1) / LVD_CACHE_LINE * LVD_CACHE_LINE;
+}
 
 /* Forks the farther half and processes the nearer one. False: out of memory. */
 static bool split(const loop *l, size_t from, size_t to, size_t size, void *result) {
-  LVD_ALIGNED(LVD_LINE) unsigned char room[256]; /* for the partial result, aligned for vectors */
+  LVD_ALIGNED(LVD_CACHE_LINE)
+  unsigned char room[256]; /* for the partial result, aligned for vectors */
   const lvd_reduction *reduction = l->reduction;
   void *other = room, *more = NULL;
   if (reduction && reduction->size > sizeof room &&
-      !(other = more = aligned_alloc(LVD_LINE, lines_of(reduction->size))))
+      !(other = more = aligned_alloc(LVD_CACHE_LINE, lines_of(reduction->size))))
     return false;
   size_t middle = from + (to - from) / 2;
   half r = {{l, middle, to, size, other}};

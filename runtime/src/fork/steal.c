@@ -3,7 +3,7 @@
  *
  * A worker without ready entities steals the oldest public fork of any deque and runs it on a
  * fiber of its own, so that it may wait. If no slot is public it requests one, polls for a while,
- * and sleeps. Before that it requests once more from all deques, and counts as a sleeper: the
+ * and sleeps. Before that it requests once more from all deques, and counts as a wait_point: the
  * next fork of any thread then takes the slow path, becomes public, and wakes it. That costs the
  * forks of a busy program nothing.
  *
@@ -97,14 +97,14 @@ static bool steal(lvd_worker *w, lvd_fork_state *f, lvd_deque *d) {
 /* Wakes `w` if it sleeps; does not interrupt what runs there. */
 void lvd_forks_notify(lvd_worker *w) {
   uint32_t sleep;
-  if (!lvd_inbox_asleep(&w->inbox, &sleep)) return;
+  if (!lvd_inbox_needs_wake(&w->inbox, &sleep)) return;
   lvd_os_wake(&w->inbox.waiting);
-  lvd_inbox_woken(&w->inbox, sleep);
+  lvd_inbox_ack_wake(&w->inbox, sleep);
 }
 
 static lvd_fork_set *forks_to_look_at(const lvd_worker *w) {
   lvd_fork_set *forks = lvd_load_relaxed_ptr(&w->rt->forks);
-  return forks && w->index < w->rt->workers && lvd_load_relaxed_u32(&w->given) ? forks : NULL;
+  return forks && w->index < w->rt->workers && lvd_load_relaxed_u32(&w->available) ? forks : NULL;
 }
 
 static bool look(lvd_worker *w, lvd_fork_state *f) {

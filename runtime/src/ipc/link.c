@@ -173,8 +173,8 @@ lvd_status lvd_link_fill(lvd_link *link) {
   lvd_segment *s = link->segment;
   if (link->device) lvd_link_clear(s, arena_of(link));
   s->magic = LVD_SEGMENT_MAGIC;
-  s->layout = LVD_LAYOUT;
-  s->line = LVD_LINE;
+  s->abi_version = LVD_ABI_VERSION;
+  s->line = LVD_CACHE_LINE;
   s->unit = (uint32_t)link->unit;
   s->size = link->size;
   s->parent = lvd_os_process_self();
@@ -198,12 +198,12 @@ lvd_status lvd_link_join(lvd_link *link, lvd_app *app, int memory, int bell) {
   if (!s) return LVD_E_MEMORY;
   if (s->magic != LVD_SEGMENT_MAGIC)
     status = LVD_E_CORRUPT;
-  else if (s->layout != LVD_LAYOUT || s->line != LVD_LINE || s->unit != link->unit)
-    status = LVD_E_LAYOUT;
+  else if (s->abi_version != LVD_ABI_VERSION || s->line != LVD_CACHE_LINE || s->unit != link->unit)
+    status = LVD_E_ABI;
   else if (s->size != link->size)
     status = LVD_E_CORRUPT;
   /* Set also if this process refuses, so that the parent learns why. */
-  lvd_store_relaxed_u32(&s->serves, 1 + LVD_LAYOUT);
+  lvd_store_relaxed_u32(&s->serves, 1 + LVD_ABI_VERSION);
   lvd_os_socket_signal(bell);
   int32_t parent = s->parent;
   lvd_os_shared_unmap(s, link->unit, 0);
@@ -308,9 +308,9 @@ static void finish(lvd_link *link) {
   while (lvd_link_state(link) == LVD_OK && take_records(link)) {
   }
   uint32_t open = 0;
-  lvd_cas_relaxed_u32(&link->gone, &open, 1 + (uint32_t)LVD_E_PEER);
+  lvd_cas_relaxed_u32(&link->gone, &open, 1 + (uint32_t)LVD_E_PEER_GONE);
   lvd_status why = lvd_link_state(link);
-  if (why == LVD_E_PEER && has_failed(link)) why = LVD_E_FAULT;
+  if (why == LVD_E_PEER_GONE && has_failed(link)) why = LVD_E_FAULT;
   lvd_os_lock(&link->lock);
   lvd_shared_end(link, why);
   signal_sent(link);

@@ -143,13 +143,13 @@ size_t lvd_link_least(const lvd_link *link);
 /* Maps a part of the memory, from its offset on; as lvd_os_shared_map. */
 void *lvd_link_map(const lvd_link *link, size_t offset, size_t head, size_t ring);
 void lvd_link_clear(void *at, size_t size);
-/* The child: joins. LVD_E_LAYOUT, LVD_E_CORRUPT, LVD_E_PEER. */
+/* The child: joins. LVD_E_ABI, LVD_E_CORRUPT, LVD_E_PEER_GONE. */
 lvd_status lvd_link_join(lvd_link *link, lvd_app *app, int memory, int bell);
 lvd_status lvd_link_begin(lvd_link *link, const char *name); /* starts the notifier */
 void lvd_link_end(lvd_link *link);                           /* stops and joins it */
 void lvd_link_free(lvd_link *link);
 
-/* Sends a record, now or once there is room. LVD_E_PEER, LVD_E_MEMORY. */
+/* Sends a record, now or once there is room. LVD_E_PEER_GONE, LVD_E_MEMORY. */
 lvd_status lvd_link_send(lvd_link *link, const lvd_record *record);
 /* Waits until all records are sent, the other side is gone, or the timeout has passed. */
 void lvd_link_await_sent(lvd_link *link, int64_t timeout_ns);
@@ -194,7 +194,7 @@ void lvd_link_served(lvd_link *link, void (*visit)(uint32_t number, const lvd_fi
 /* ---- shared_stream.c ------------------------------------------------------------------------- */
 
 /* The waiter of this mark is to be woken. */
-bool lvd_mark_due(const lvd_mark *m, uint32_t cursor, uint32_t published, bool over);
+bool lvd_mark_due(const lvd_wake_mark *m, uint32_t cursor, uint32_t published, bool over);
 /* The parent, under the lock: number of the stream of that name that only the side `opened` has
  * opened; 0: there is none. */
 uint32_t lvd_shared_half_open(const lvd_link *link, enum lvd_side opened, const char *name);

@@ -38,7 +38,7 @@ lvd_waiter *lvd_shared_waiter(lvd_shared_stream *ss, bool sender) {
   return &ss->at[sender ? LVD_SENDER : LVD_RECEIVER];
 }
 
-bool lvd_mark_due(const lvd_mark *m, uint32_t cursor, uint32_t published, bool over) {
+bool lvd_mark_due(const lvd_wake_mark *m, uint32_t cursor, uint32_t published, bool over) {
   if (!lvd_load_relaxed_u32(&m->armed)) return false;
   uint32_t need = lvd_load_relaxed_u32(&m->need);
   return over || lvd_reached(cursor, lvd_load_relaxed_u32(&m->at)) ||
@@ -46,8 +46,8 @@ bool lvd_mark_due(const lvd_mark *m, uint32_t cursor, uint32_t published, bool o
 }
 
 /* The end of a stream is held back until the parent's deadlock has been applied. */
-static bool may_wake(const lvd_link *link, const lvd_mark *m, uint32_t cursor, uint32_t published,
-                     bool over) {
+static bool may_wake(const lvd_link *link, const lvd_wake_mark *m, uint32_t cursor,
+                     uint32_t published, bool over) {
   return lvd_mark_due(m, cursor, published, over) &&
          !(over && lvd_hooks.deadlock.parent_decides(link));
 }
@@ -56,7 +56,7 @@ static bool may_wake(const lvd_link *link, const lvd_mark *m, uint32_t cursor, u
 void lvd_shared_wake(lvd_link *link) {
   for (lvd_shared_stream *ss = link->streams; ss; ss = ss->next) {
     const lvd_channel *ch = &ss->slot->channel;
-    const lvd_consumer_lines *c = &ch->consumer[0];
+    const lvd_consumer_shared *c = &ch->consumer[0];
     if (lvd_load_relaxed_u32(&ss->mine[LVD_RECEIVER]) &&
         may_wake(link, &c->elements, lvd_load_relaxed_u32(&ch->tail),
                  lvd_load_relaxed_u32(&ch->flushed), lvd_load_relaxed_u32(&ch->state) != LVD_OPEN))
@@ -337,7 +337,7 @@ static lvd_status request_open(lvd_link *link, const lvd_stream_options *o, uint
   link->openings = request;
   lvd_os_unlock(&link->lock);
   lvd_status status = lvd_link_send(link, &r);
-  int64_t limit = o->time_limit_ns > 0 ? o->time_limit_ns : -1;
+  int64_t limit = o->timeout_ns > 0 ? o->timeout_ns : -1;
   if (status == LVD_OK) status = lvd_event_wait(&request->done, NULL, limit);
   lvd_os_lock(&link->lock);
   if (status == LVD_OK) {

@@ -16,17 +16,19 @@ enum lvd_stream_side { LVD_SENDER, LVD_RECEIVER };
 enum { LVD_CRASH_TEXT_BYTES = 200 /* bytes, with the null */ };
 
 typedef struct lvd_segment {
-  uint32_t magic, layout, line, unit;
+  uint32_t magic, abi_version, line, unit;
   uint64_t size;
   int32_t parent;
-  LVD_ALIGNED(LVD_LINE) lvd_a32 serves;  /* the child's: 1 + its LVD_LAYOUT, once it serves */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 closing; /* the parent's: the child has to end */
+  LVD_ALIGNED(LVD_CACHE_LINE)
+  lvd_a32 serves; /* the child's: 1 + its LVD_ABI_VERSION, once it serves */
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 closing; /* the parent's: the child has to end */
   lvd_a32 deadlocked; /* the parent's: its application ends by a deadlock (deadlock_detect.h) */
   struct {
-    LVD_ALIGNED(LVD_LINE) lvd_a32 rung; /* doorbell of that side; 1: rung, and not looked since */
+    LVD_ALIGNED(LVD_CACHE_LINE)
+    lvd_a32 rung; /* doorbell of that side; 1: rung, and not looked since */
   } bell[2];
   /* The child's, when its process is about to crash: what it was running, and why it fails. */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 crash;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 crash;
   char last_words[LVD_CRASH_TEXT_BYTES];
 } lvd_segment;
 
@@ -36,7 +38,7 @@ enum { LVD_CRASH_WRITING = 1, LVD_CRASH_WRITTEN };
 /* A channel in memory: this, padded to a whole unit, then its ring. */
 typedef struct lvd_slot_head {
   lvd_channel channel;
-  LVD_ALIGNED(LVD_LINE) lvd_a32 taken[2]; /* for a stream: 1 + the side that owns the end */
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 taken[2]; /* for a stream: 1 + the side that owns the end */
 } lvd_slot_head;
 
 enum lvd_record_kind {

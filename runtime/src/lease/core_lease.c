@@ -49,7 +49,7 @@ bool lvd_lease_hand_over(lvd_lease *l, uint32_t me, uint64_t now) {
   for (uint32_t i = 1; i < l->slots; i++) {
     if (!waits(l, behind(l, me, i))) continue;
     if (!pass(l, me + 1, behind(l, me, i), now)) return false;
-    lvd_add_relaxed_u64(&l->given, 1);
+    lvd_add_relaxed_u64(&l->transfers, 1);
     call(l, behind(l, me, i));
     return true;
   }

@@ -25,19 +25,19 @@ enum { LVD_LEASE_SLOTS = 64 }; /* processes per lease */
 
 /* The lease of one core. A holder is stored as 1 + the slot of its process; 0: no holder. */
 typedef struct lvd_lease {
-  LVD_ALIGNED(LVD_LINE) lvd_a32 holder;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 holder;
   lvd_a32 waiting; /* number of waiting processes: how many of `want` are set */
   /* Thread id (as the kernel numbers it) of the holder's thread that runs on the core. */
   lvd_a32 thread;
-  lvd_a64 since;  /* ns, monotonic: when the holder got the lease */
-  lvd_a64 given;  /* transfers from a holder to a waiting process */
-  lvd_a64 seized; /* times the lease was taken from a holder that did not respond */
+  lvd_a64 since;     /* ns, monotonic: when the holder got the lease */
+  lvd_a64 transfers; /* transfers from a holder to a waiting process */
+  lvd_a64 preempted; /* times the lease was taken from a holder that did not respond */
   /* Times it was taken from a holder that was blocked elsewhere or had ended. */
-  lvd_a64 left;
+  lvd_a64 reclaimed_idle;
   lvd_a64 waits, waited, longest; /* completed waits; their total and longest duration in ns */
   uint32_t slots;                 /* constant; at most LVD_LEASE_SLOTS */
   /* 1: this process waits; its threads sleep on this word */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 want[LVD_LEASE_SLOTS];
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 want[LVD_LEASE_SLOTS];
 } lvd_lease;
 
 /* Returns true if process `me` holds the lease now, because it already did or because the lease

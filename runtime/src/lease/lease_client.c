@@ -57,7 +57,7 @@ enum {
 typedef struct lvd_lease_table {
   char magic[8];
   uint32_t layout, cores;
-  LVD_ALIGNED(LVD_LINE) lvd_lease lease[];
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_lease lease[];
 } lvd_lease_table;
 
 static const char magic[8] = "levleas";
@@ -184,7 +184,7 @@ static void look_at_holder(lvd_lease *l, uint64_t began) {
   if (lives && !late) return;
   bool answers = lives && lvd_os_any_thread_is_blocked(lvd_load_relaxed_u32(&l->thread));
   if (lvd_lease_seize(l, all.me, holder - 1, now))
-    lvd_add_relaxed_u64(lives && !answers ? &l->seized : &l->left, 1);
+    lvd_add_relaxed_u64(lives && !answers ? &l->preempted : &l->reclaimed_idle, 1);
 }
 
 /* Waits for the lease; returns the duration in ns. */
@@ -331,7 +331,7 @@ static lvd_status make_table(int directory, const char *name) {
 lvd_status lvd_leases_begin(void) {
   int directory;
   const char *name = name_of();
-  if (!name) return LVD_E_UNKNOWN;
+  if (!name) return LVD_E_NOT_FOUND;
   lvd_os_lock(&all.lock);
   stop_taking_part();
   lvd_status status = lvd_os_directory_open(-1, &directory);
@@ -370,9 +370,9 @@ lvd_status lvd_leases_read(lvd_lease_core *core, uint32_t *count) {
           .cpu = i,
           .waiting = lvd_load_relaxed_u32(&l->waiting),
           .thread = lvd_load_relaxed_u32(&l->holder) ? lvd_load_relaxed_u32(&l->thread) : 0,
-          .given = lvd_load_relaxed_u64(&l->given),
-          .seized = lvd_load_relaxed_u64(&l->seized),
-          .left = lvd_load_relaxed_u64(&l->left),
+          .transfers = lvd_load_relaxed_u64(&l->transfers),
+          .preempted = lvd_load_relaxed_u64(&l->preempted),
+          .reclaimed_idle = lvd_load_relaxed_u64(&l->reclaimed_idle),
           .waits = lvd_load_relaxed_u64(&l->waits),
           .waited_ns = lvd_load_relaxed_u64(&l->waited),
           .longest_ns = lvd_load_relaxed_u64(&l->longest)};

@@ -36,19 +36,19 @@ static void main_body(void *argument) {
   const lvd_program *p = argument;
   int result = p->main(p->argc, p->argv);
   if (result) {
-    lvd_app_fail(lvd_app_here(), "main has returned %d", result);
+    lvd_app_fail(lvd_current_app(), "main has returned %d", result);
     return;
   }
   lvd_program_settle();
   const char *misused = lvd_program_here()->misused;
-  if (*misused) lvd_app_fail(lvd_app_here(), "%s", misused);
+  if (*misused) lvd_app_fail(lvd_current_app(), "%s", misused);
 }
 
 /* Later wake-ups find that main has begun. */
-static lvd_verdict run(lvd_actor *self) {
-  lvd_app *app = lvd_app_here();
+static lvd_run_result run(lvd_actor *self) {
+  lvd_app *app = lvd_current_app();
   lvd_fiber_options o = {.name = "main", .stack = MAIN_STACK_BYTES};
-  if (self->fired[0]++) return LVD_WAIT;
+  if (self->fired[0]++) return LVD_RUN_WAIT;
   lvd_status status = lvd_program_adopt(app, self->params);
   if (status == LVD_OK) {
     void *program;
@@ -60,12 +60,12 @@ static lvd_verdict run(lvd_actor *self) {
   if (status != LVD_OK)
     lvd_actor_fail(self, LVD_FAULT_NATIVE, 0, "main cannot be started: %s",
                    lvd_status_text(status));
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 
 static const lvd_action_class firing = {.name = "main"};
 static const lvd_actor_class class_of_main = {.name = "main",
-                                              .flags = LVD_CLASS_MAY_WAIT | LVD_CLASS_C_PROGRAM,
+                                              .flags = LVD_CLASS_CAN_BLOCK | LVD_CLASS_C_PROGRAM,
                                               .actions = 1,
                                               .action = &firing,
                                               .run = run};
@@ -112,8 +112,8 @@ lvd_status lvd_program_open(const char *path, int argc, const char *const *argv,
     return LVD_E_MEMORY;
   }
   p->actor = (lvd_actor_desc){.name = "main", .cls = &class_of_main, .params = p};
-  p->network =
-      (lvd_network){.layout = LVD_LAYOUT, .name = p->name, .actors = 1, .actor = &p->actor};
+  p->network = (lvd_network){
+      .abi_version = LVD_ABI_VERSION, .name = p->name, .actors = 1, .actor = &p->actor};
   opening = p;
   lvd_status status = lvd_os_object_open(path, &p->object, why, why_size);
   opening = NULL;

@@ -109,7 +109,7 @@ static lvd_call *take_call(lvd_runtime *rt) {
     lvd_os_unlock(&rt->pool_lock);
   if (c || !(c = lvd_os_alloc(sizeof *c))) return c;
   lvd_event_init(&c->returned);
-  c->returned.sleeper.kind = LVD_SLEEPS_AT_CALL;
+  c->returned.wait_point.kind = LVD_SLEEPS_AT_CALL;
   return c;
 }
 
@@ -149,7 +149,7 @@ lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const void *arg
   const lvd_call_options *o = options ? options : &defaults;
   size_t room = o->result_room ? o->result_room : LVD_CALL_INLINE_BYTES;
   if (!unit || !procedure || !out || (size && !argument)) return LVD_E_ARGUMENT;
-  if (size > LVD_CALL_MOST || room > LVD_CALL_MOST) return LVD_E_ARGUMENT;
+  if (size > LVD_CALL_BYTES_MAX || room > LVD_CALL_BYTES_MAX) return LVD_E_ARGUMENT;
   lvd_call *c = take_call(unit->app->rt);
   if (!c) return LVD_E_MEMORY;
   void *copy = size <= LVD_CALL_INLINE_BYTES ? c->argument : malloc(size);
@@ -182,7 +182,7 @@ lvd_status lvd_call_wait(lvd_call *c, void *result, size_t *size, int64_t timeou
   LVD_NO_ABANDON;
   if (!c) return LVD_E_ARGUMENT;
   uint32_t which;
-  const lvd_want want = {.event = &c->returned};
+  const lvd_wait_item want = {.event = &c->returned};
   lvd_status status = LVD_OK;
   if (!lvd_event_is_set(want.event)) status = lvd_wait_any(&want, 1, timeout_ns, &which);
   if (returned) *returned = status == LVD_OK;
@@ -202,11 +202,11 @@ lvd_status lvd_call_wait(lvd_call *c, void *result, size_t *size, int64_t timeou
 
 lvd_status lvd_call_wait_any(lvd_call *const *call, uint32_t count, int64_t timeout_ns,
                              uint32_t *which) {
-  if (!call || count == 0 || count > LVD_WANTS) return LVD_E_ARGUMENT;
-  lvd_want want[LVD_WANTS];
+  if (!call || count == 0 || count > LVD_WAIT_ITEMS_MAX) return LVD_E_ARGUMENT;
+  lvd_wait_item want[LVD_WAIT_ITEMS_MAX];
   for (uint32_t i = 0; i < count; i++) {
     if (!call[i]) return LVD_E_ARGUMENT;
-    want[i] = (lvd_want){.event = &call[i]->returned};
+    want[i] = (lvd_wait_item){.event = &call[i]->returned};
   }
   return lvd_wait_any(want, count, timeout_ns, which);
 }
@@ -224,7 +224,7 @@ static const char *last_words(const lvd_unit *unit) {
   return unit && unit->kind->last_words ? unit->kind->last_words(unit) : NULL;
 }
 
-size_t lvd_unit_why(const lvd_unit *unit, char *text, size_t size) {
+size_t lvd_unit_error_text(const lvd_unit *unit, char *text, size_t size) {
   text_buffer s = {text, size, 0};
   const char *words = last_words(unit);
   if (text && size) text[0] = 0;
@@ -296,7 +296,7 @@ static void begin(lvd_worker *w, lvd_call *c) {
   /* another one, if its core was reserved while the call was in transit */
   uint32_t target = w->index;
   if (target < w->rt->workers)
-    while (!lvd_load_relaxed_u32(&w->rt->worker[target].given))
+    while (!lvd_load_relaxed_u32(&w->rt->worker[target].available))
       target = (target + 1) % w->rt->workers;
   lvd_store_relaxed_u32(&f->entity.target, target);
   lvd_store_release_ptr(&c->fiber, f);
@@ -315,13 +315,13 @@ static lvd_status core_start(lvd_call *c, const char *procedure, const lvd_call_
   uint32_t worker = c->unit->worker;
   lvd_os_prefetch_write(&rt->worker[worker].commands);
   entry *e = find(procedure);
-  if (!e || !e->procedure) return LVD_E_UNKNOWN;
+  if (!e || !e->procedure) return LVD_E_NOT_FOUND;
   c->procedure = e->procedure;
   c->arrival.argument = e->name;
   c->level = lvd_level_of(o->priority);
   c->stack = lvd_fiber_stack(o->stack);
   c->result_size = 0;
-  if (!c->stack || !lvd_load_relaxed_u32(&rt->worker[worker].given)) return LVD_E_ARGUMENT;
+  if (!c->stack || !lvd_load_relaxed_u32(&rt->worker[worker].available)) return LVD_E_ARGUMENT;
   lvd_status status = o->urgent ? lvd_priority_worker(rt, worker, &worker) : LVD_OK;
   if (status != LVD_OK || (status = lvd_fiber_announce(app)) != LVD_OK) return status;
   lvd_worker *self = lvd_this_worker(), *w = &rt->worker[worker];
@@ -349,7 +349,7 @@ static lvd_status core_finish(lvd_call *c) {
 /* A fiber that has ended, or serves something else by now, gets a spurious wake-up. */
 static void core_cancel(lvd_call *c) {
   lvd_store_relaxed_u32(&c->cancelled, LVD_E_CANCELLED);
-  lvd_barrier_light(c->frame.app->rt->fenced);
+  lvd_membarrier_light(c->frame.app->rt->fenced);
   lvd_fiber *f = lvd_load_acquire_ptr(&c->fiber);
   if (f) lvd_entity_wake(&f->entity.waiter);
 }

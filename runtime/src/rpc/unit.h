@@ -22,7 +22,7 @@ enum { LVD_CALL_LINE_BYTES = 64 };
 
 struct lvd_call {
   /* To a core: written by the caller and read by the callee, except `fiber`. */
-  LVD_ALIGNED(LVD_LINE) lvd_command arrival; /* first: what is posted, with a name */
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_command arrival; /* first: what is posted, with a name */
   lvd_procedure *procedure;
   lvd_aptr fiber; /* the callee's: the fiber that runs it or has run it; null: it has not arrived */
   uint32_t level, stack;
@@ -40,14 +40,14 @@ struct lvd_call {
   lvd_a32 listed_by; /* and the index there of the fiber that serves it */
   uint64_t offset;   /* of a process: position of what is too large for a record; 0: none */
   /* Written by the callee: that it has returned, with the status as data, and the result. */
-  LVD_ALIGNED(LVD_LINE) unsigned char apart[LVD_LINE - sizeof(lvd_sleeper)];
+  LVD_ALIGNED(LVD_CACHE_LINE) unsigned char apart[LVD_CACHE_LINE - sizeof(lvd_wait_point)];
   lvd_event returned;
   size_t result_size;
   LVD_ALIGNED(16) unsigned char result[LVD_CALL_INLINE_BYTES];
 };
 _Static_assert(offsetof(lvd_call, argument) + 16 <= 2 * LVD_CALL_LINE_BYTES,
                "small arguments: two lines");
-_Static_assert(offsetof(lvd_call, returned.word) % LVD_LINE == 0 &&
+_Static_assert(offsetof(lvd_call, returned.word) % LVD_CACHE_LINE == 0 &&
                    offsetof(lvd_call, result) + 32 <=
                        offsetof(lvd_call, returned.word) + LVD_CALL_LINE_BYTES,
                "small results: one line");

@@ -78,7 +78,7 @@ void lvd_process_takes(lvd_link *link, const lvd_record *r) {
 static void take_last_words(lvd_process *p, lvd_status why) {
   char raw[LVD_CRASH_TEXT_BYTES], words[LVD_CRASH_TEXT_BYTES];
   const lvd_link *link = &p->link;
-  bool asked = lvd_load_relaxed_u64(&p->asked_ns) || (why != LVD_E_FAULT && why != LVD_E_PEER);
+  bool asked = lvd_load_relaxed_u64(&p->asked_ns) || (why != LVD_E_FAULT && why != LVD_E_PEER_GONE);
   if (asked || lvd_load_relaxed_ptr(&p->last_words)) return;
   if (lvd_load_acquire_u32(&link->segment->crash) == LVD_CRASH_WRITTEN) {
     memcpy(raw, link->segment->last_words, sizeof raw);
@@ -111,7 +111,7 @@ static void leave_application(lvd_unit *unit) {
 /* Asks the process to end, and waits until it has. */
 static lvd_status await_end(lvd_process *p, int64_t timeout_ns) {
   uint64_t start = lvd_os_now_ns();
-  const lvd_want end = {.event = &p->over}; /* stays set */
+  const lvd_wait_item end = {.event = &p->over}; /* stays set */
   uint32_t which;
   if (!lvd_load_relaxed_u64(&p->asked_ns)) {
     lvd_store_relaxed_u64(&p->asked_ns, start);
@@ -121,7 +121,7 @@ static lvd_status await_end(lvd_process *p, int64_t timeout_ns) {
   int64_t grace = lvd_process_left(LVD_GRACE_NS, lvd_load_relaxed_u64(&p->asked_ns));
   bool patient = timeout_ns >= 0 && timeout_ns < grace;
   lvd_status status = lvd_wait_any(&end, 1, patient ? timeout_ns : grace, &which);
-  if (status != LVD_E_TIME || patient) return status;
+  if (status != LVD_E_TIMEOUT || patient) return status;
   lvd_link_kill(&p->link);
   return lvd_wait_any(&end, 1, lvd_process_left(timeout_ns, start), &which);
 }
@@ -147,14 +147,14 @@ static void process_free(lvd_unit *unit) {
   } else {
     lvd_hooks.child.forget_parent();
   }
-  lvd_process_free_far(p);
+  lvd_process_free_remote(p);
   lvd_process_unlink(p);
   free(p);
 }
 
-lvd_status lvd_unit_unload(lvd_unit *unit) { return lvd_unit_unload_for(unit, -1); }
+lvd_status lvd_unit_unload(lvd_unit *unit) { return lvd_unit_unload_timeout(unit, -1); }
 
-lvd_status lvd_unit_unload_for(lvd_unit *unit, int64_t timeout_ns) {
+lvd_status lvd_unit_unload_timeout(lvd_unit *unit, int64_t timeout_ns) {
   LVD_NO_ABANDON;
   uint64_t start = lvd_os_now_ns();
   lvd_process *p = is_process(unit);

@@ -34,9 +34,9 @@ typedef struct lvd_process {
   char *may_call;          /* the parent's: prefix of the procedures that the child may call */
   lvd_aptr last_words;     /* the parent's: the child's message when it failed; or null */
   /* The child's. */
-  lvd_status why; /* why it is to end: LVD_OK, LVD_E_PEER, ... */
+  lvd_status why; /* why it is to end: LVD_OK, LVD_E_PEER_GONE, ... */
   lvd_os_thread *watch;
-  lvd_far_side *far; /* the parent's: state of the window, if it is behind one; or null */
+  lvd_remote_side *far; /* the parent's: state of the window, if it is behind one; or null */
   /* The parent's: the other side has exited. The child's: it has finished with the link. */
   lvd_event over;
   lvd_a64 asked_ns; /* when it was asked to end, which its notifier reads; 0: not yet */
@@ -69,7 +69,7 @@ void lvd_process_unlink(lvd_process *p);
 
 /* ---- unit_process_load.c --------------------------------------------------------------------- */
 
-void lvd_process_free_far(lvd_process *p);
+void lvd_process_free_remote(lvd_process *p);
 
 /* ---- unit_process_call.c --------------------------------------------------------------------- */
 

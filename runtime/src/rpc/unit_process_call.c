@@ -29,7 +29,7 @@ lvd_status lvd_process_start(lvd_call *c, const char *procedure, const lvd_call_
   lvd_status status = lvd_link_state(link);
   if (status != LVD_OK) return status;
   c->offset = 0;
-  c->returned.sleeper.kind = LVD_SLEEPS_AT_CALL;
+  c->returned.wait_point.kind = LVD_SLEEPS_AT_CALL;
   lvd_store_relaxed_u32(&c->listed_in, 0);
   lvd_os_lock(&link->lock);
   if (size > LVD_RECORD_INLINE_BYTES || room > LVD_RECORD_INLINE_BYTES) {

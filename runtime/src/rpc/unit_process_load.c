@@ -25,42 +25,42 @@ static void set_last_words(lvd_process *p, const char *text) {
 static void check_window(lvd_link *link) {
   lvd_process *p = lvd_process_of(link);
   char text[200];
-  lvd_status status = lvd_far_outcome(p->far, text, sizeof text);
+  lvd_status status = lvd_remote_outcome(p->far, text, sizeof text);
   if (status != LVD_OK && !p->far->over) {
     p->far->over = true;
     lvd_os_eventfd_signal(link->own_bell);
     return;
   }
-  if (status == LVD_OK) status = lvd_far_ask(p->far, link, text, sizeof text);
+  if (status == LVD_OK) status = lvd_remote_ask(p->far, link, text, sizeof text);
   if (status == LVD_OK) return;
   if (!lvd_load_relaxed_u32(&link->segment->closing)) set_last_words(p, text);
   lvd_link_give_up(link, status);
 }
 
-void lvd_process_free_far(lvd_process *p) {
-  if (p->far) lvd_far_end(p->far);
+void lvd_process_free_remote(lvd_process *p) {
+  if (p->far) lvd_remote_end(p->far);
   free(p->far);
   p->far = NULL;
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-static lvd_status await_service(lvd_process *p, int64_t limit_ns) {
+static lvd_status await_service(lvd_process *p, int64_t timeout_ns) {
   lvd_link *link = &p->link;
   uint64_t start = lvd_os_now_ns();
   for (;;) {
     uint32_t serves = lvd_load_relaxed_u32(&link->segment->serves);
-    if (serves == 1 + LVD_LAYOUT) return LVD_OK;
+    if (serves == 1 + LVD_ABI_VERSION) return LVD_OK;
     if (serves)
-      return lvd_window_refuse(LVD_E_LAYOUT, "the program is of another layout of channels: build "
-                                             "both sides of one version");
+      return lvd_window_refuse(LVD_E_ABI, "the program is of another layout of channels: build "
+                                          "both sides of one version");
     if ((link->reaped = lvd_os_process_has_exited(&link->peer)))
-      return lvd_window_refuse(LVD_E_PEER, "the board has ended before its program served");
+      return lvd_window_refuse(LVD_E_PEER_GONE, "the board has ended before its program served");
     char text[200];
-    lvd_status far = p->far ? lvd_far_outcome(p->far, text, sizeof text) : LVD_OK;
+    lvd_status far = p->far ? lvd_remote_outcome(p->far, text, sizeof text) : LVD_OK;
     if (far != LVD_OK) return lvd_window_refuse(far, "%s before it served", text);
-    int64_t left = limit_ns - (int64_t)(lvd_os_now_ns() - start);
-    if (left <= 0) return lvd_window_refuse(LVD_E_TIME, "the program does not serve in time");
+    int64_t left = timeout_ns - (int64_t)(lvd_os_now_ns() - start);
+    if (left <= 0) return lvd_window_refuse(LVD_E_TIMEOUT, "the program does not serve in time");
     lvd_os_signal_wait(link->bell_end, link->own_bell, &link->peer, left);
   }
 }
@@ -86,7 +86,7 @@ static lvd_status start_program(lvd_process *p, const char *exec_name, const lvd
     snprintf(value, sizeof value, "%d,%d", keep[0], keep[1]);
     status = lvd_os_process_start(&link->peer, exec_name, o->argument, LVD_UNIT_VARIABLE, value,
                                   keep, 2);
-    if (status == LVD_E_UNKNOWN)
+    if (status == LVD_E_NOT_FOUND)
       lvd_window_refuse(
           status, "there is no program, and no kind of machine, that is called %.200s", exec_name);
   }
@@ -104,21 +104,22 @@ static lvd_status start_board(lvd_process *p, const lvd_board *board, const char
   lvd_link *link = &p->link;
   lvd_image image = {0};
   int child_bell = -1;
-  int64_t limit_ns = o->time_limit_ns ? o->time_limit_ns : ATTACH_TIMEOUT_NS;
+  int64_t timeout_ns = o->timeout_ns ? o->timeout_ns : ATTACH_TIMEOUT_NS;
   lvd_window_refuse(LVD_OK, "%s", ""); /* clears the error text */
   lvd_status status = (p->far = calloc(1, sizeof *p->far)) ? LVD_OK : LVD_E_MEMORY;
   if (status == LVD_OK && board->open)
-    status = lvd_board_open_before(board, &file, limit_ns, &p->far->device);
+    status = lvd_board_open_before(board, &file, timeout_ns, &p->far->device);
   if (status == LVD_OK) status = lvd_image_read(file, board, &image);
   if (status == LVD_OK) {
     link->device = p->far->device;
-    size_t base = link->device ? lvd_far_base_of(link->device, link, image.size)
-                               : lvd_far_base(board, image.size);
+    size_t base = link->device ? lvd_remote_base_of(link->device, link, image.size)
+                               : lvd_remote_base(board, image.size);
     status = base ? lvd_link_make(link, p->unit.app, base, o->memory ? o->memory : MEMORY_BYTES,
                                   true, &child_bell)
                   : LVD_E_MEMORY;
   }
-  if (status == LVD_OK) status = lvd_far_start(p->far, link, board, &image, child_bell, limit_ns);
+  if (status == LVD_OK)
+    status = lvd_remote_start(p->far, link, board, &image, child_bell, timeout_ns);
   lvd_os_close(child_bell);
   lvd_image_free(&image);
   const char *base = strrchr(file, '/');
@@ -134,7 +135,7 @@ lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_opt
                          lvd_unit **out) {
   static const lvd_unit_options defaults;
   const lvd_unit_options *o = options ? options : &defaults;
-  if (!app || !exec_name || !*exec_name || !out || o->time_limit_ns < 0) return LVD_E_ARGUMENT;
+  if (!app || !exec_name || !*exec_name || !out || o->timeout_ns < 0) return LVD_E_ARGUMENT;
   if (lvd_this_worker()) return LVD_E_STATE;
   lvd_process *p = calloc(1, sizeof *p);
   if (!p) return LVD_E_MEMORY;
@@ -154,11 +155,11 @@ lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_opt
   link->ended = lvd_process_parent_ended;
   lvd_status status = board ? start_board(p, board, image, o) : start_program(p, exec_name, o);
   if (status == LVD_OK)
-    status = await_service(p, o->time_limit_ns ? o->time_limit_ns : ATTACH_TIMEOUT_NS);
+    status = await_service(p, o->timeout_ns ? o->timeout_ns : ATTACH_TIMEOUT_NS);
   if (status == LVD_OK) status = lvd_link_begin(link, "levada/bell");
   if (status != LVD_OK) {
     if (link->peer.id > 0) end_process(link);
-    lvd_process_free_far(p);
+    lvd_process_free_remote(p);
     lvd_process_unlink(p);
     free(p->may_call);
     free(p);

@@ -111,7 +111,8 @@ static lvd_status check_call(lvd_process *p, const lvd_record *r) {
   if (p->link.side == LVD_CHILD) return LVD_OK;
   if (r->size > LVD_RECORD_INLINE_BYTES || r->room > LVD_RECORD_INLINE_BYTES || r->offset)
     return LVD_E_ARGUMENT;
-  if (!p->may_call || strncmp(r->name, p->may_call, strlen(p->may_call)) != 0) return LVD_E_UNKNOWN;
+  if (!p->may_call || strncmp(r->name, p->may_call, strlen(p->may_call)) != 0)
+    return LVD_E_NOT_FOUND;
   lvd_os_lock(&p->link.lock);
   uint32_t count = p->served_count;
   lvd_os_unlock(&p->link.lock);
@@ -141,7 +142,7 @@ void lvd_process_take_call(lvd_process *p, const lvd_record *r) {
   }
   s->procedure = lvd_procedure_find(r->name);
   if (!s->procedure) {
-    send_status(p, r->number, LVD_E_UNKNOWN);
+    send_status(p, r->number, LVD_E_NOT_FOUND);
     free(s);
     return;
   }
@@ -202,7 +203,7 @@ lvd_status lvd_process_await_served(lvd_process *p, int64_t timeout_ns) {
     if (!s) break;
     lvd_os_unlock(&p->link.lock);
     uint32_t which;
-    const lvd_want want[2] = {{.event = &answered}, {.event = &s->left}};
+    const lvd_wait_item want[2] = {{.event = &answered}, {.event = &s->left}};
     status = lvd_wait_any(want, 2, lvd_process_left(timeout_ns, start), &which);
     if (status == LVD_OK && which == 0) lvd_event_wait(&answered, NULL, 0);
     lvd_os_lock(&p->link.lock);

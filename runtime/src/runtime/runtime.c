@@ -60,15 +60,15 @@ static void free_runtime(lvd_runtime *rt) {
 }
 
 bool lvd_realtime_allowed(uint32_t realtime) {
-  return realtime >= 1 && realtime <= LVD_REALTIME_MOST &&
+  return realtime >= 1 && realtime <= LVD_REALTIME_MAX &&
          lvd_os_realtime_allowed(realtime + LVD_PRIO_SERVICE);
 }
 
-void lvd_thread_serves(const lvd_runtime *rt) {
+void lvd_thread_set_service_priority(const lvd_runtime *rt) {
   if (rt) lvd_take_priority(rt, LVD_PRIO_SERVICE);
 }
 
-uint32_t lvd_serving_priority(void) {
+uint32_t lvd_service_priority(void) {
   const lvd_worker *w = lvd_this_worker();
   uint32_t least = w ? w->rt->options.realtime : 0;
   return least ? least + LVD_PRIO_SERVICE : 0;
@@ -81,8 +81,7 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   enum { WORKERS_MAX = 4096 };
   static const lvd_runtime_options defaults;
   if (!options) options = &defaults;
-  if (options->workers > WORKERS_MAX || options->realtime > LVD_REALTIME_MOST)
-    return LVD_E_ARGUMENT;
+  if (options->workers > WORKERS_MAX || options->realtime > LVD_REALTIME_MAX) return LVD_E_ARGUMENT;
   if (options->realtime && !lvd_realtime_allowed(options->realtime))
     return lvd_limit(
         "the system does not let this program have that real-time priority: be root, or "
@@ -104,7 +103,7 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   rt->workers = cpus;
   if (quota && quota < rt->workers) rt->workers = quota;
   if (options->workers) rt->workers = options->workers;
-  rt->given_count = rt->workers;
+  rt->available_count = rt->workers;
   rt->has_backup_workers = true;
   lvd_fiber_pool_init(rt);
   rt->fenced = !lvd_os_barrier_prepare();
@@ -161,7 +160,7 @@ void lvd_runtime_destroy(lvd_runtime *rt) {
   free_runtime(rt);
 }
 
-uint32_t lvd_workers(const lvd_runtime *rt) { return rt->workers; }
+uint32_t lvd_worker_count(const lvd_runtime *rt) { return rt->workers; }
 
 /* ---- the running set ------------------------------------------------------------------------- */
 
@@ -208,7 +207,7 @@ LVD_RACY_READ static void send_away(lvd_entity *e, void *argument) {
   uint32_t target = lvd_load_relaxed_u32(&e->target);
   if (!is_on(l, target) || e->app == l->exempt) return;
   do l->to = (l->to + 1) % l->rt->workers;
-  while (!lvd_load_relaxed_u32(&l->rt->worker[l->to].given));
+  while (!lvd_load_relaxed_u32(&l->rt->worker[l->to].available));
   uint32_t to = l->to;
   if (lvd_is_priority_worker(l->rt, target) && lvd_priority_worker(l->rt, to, &to) != LVD_OK)
     to = l->to;
@@ -253,7 +252,7 @@ LVD_RACY_READ static void describe_last(const lvd_entity *e, char *why, size_t s
 }
 
 /* The lock is released while a worker is waited for, so that others can load and unload.
- * LVD_E_TIME: an entity is still there; LVD_E_STATE: the core has been given back. */
+ * LVD_E_TIMEOUT: an entity is still there; LVD_E_STATE: the core has been given back. */
 static lvd_status clear_core(leaving *l, uint64_t until, char *why, size_t why_size) {
   lvd_runtime *rt = l->rt;
   const lvd_worker *w = &rt->worker[l->worker];
@@ -265,14 +264,14 @@ static lvd_status clear_core(leaving *l, uint64_t until, char *why, size_t why_s
     if (!l->last) return LVD_OK;
     if (until != NO_DEADLINE && lvd_os_now_ns() >= until) {
       describe_last(l->last, why, why_size);
-      return LVD_E_TIME;
+      return LVD_E_TIMEOUT;
     }
     lvd_os_unlock(&rt->lock);
     bool done = true;
     for (uint32_t i = l->worker; done && i < lvd_worker_total(rt); i += rt->workers)
       done = command(rt, i, take_up_held, until);
     lvd_os_lock(&rt->lock);
-    if (lvd_load_relaxed_u32(&w->given)) return LVD_E_STATE;
+    if (lvd_load_relaxed_u32(&w->available)) return LVD_E_STATE;
   }
 }
 
@@ -280,14 +279,14 @@ static lvd_status clear_core(leaving *l, uint64_t until, char *why, size_t why_s
 static lvd_status empty_core(lvd_worker *w, lvd_app *app, uint64_t until, char *why, size_t size) {
   lvd_runtime *rt = w->rt;
   leaving l = {rt, app, w->index, w->index, NULL};
-  lvd_store_relaxed_u32(&w->given, 0);
+  lvd_store_relaxed_u32(&w->available, 0);
   lvd_store_relaxed_ptr(&w->alone, app);
-  rt->given_count--;
+  rt->available_count--;
   w->clearing = true;
   lvd_status status = clear_core(&l, until, why, size);
   w->clearing = false;
-  if (status == LVD_E_TIME) lvd_core_put_back(w);
-  each_entity(rt, status == LVD_E_TIME ? send_back : has_left, &l);
+  if (status == LVD_E_TIMEOUT) lvd_core_put_back(w);
+  each_entity(rt, status == LVD_E_TIMEOUT ? send_back : has_left, &l);
   return status;
 }
 
@@ -300,7 +299,7 @@ static lvd_status take_core(lvd_runtime *rt, uint32_t worker, lvd_app *app, uint
   if (app && alone && lvd_load_relaxed_ptr(&alone->data_successor) == app)
     /* nothing else is there, and the predecessor is paused */
     lvd_store_relaxed_ptr(&w->alone, app);
-  else if (!lvd_load_relaxed_u32(&w->given) || w->clearing || rt->given_count == 1)
+  else if (!lvd_load_relaxed_u32(&w->available) || w->clearing || rt->available_count == 1)
     status = LVD_E_STATE;
   else
     status = empty_core(w, app, until, why, size);
@@ -308,43 +307,44 @@ static lvd_status take_core(lvd_runtime *rt, uint32_t worker, lvd_app *app, uint
   return status;
 }
 
-lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {
-  return lvd_core_take_within(rt, worker, -1, NULL, 0);
+lvd_status lvd_core_reserve(lvd_runtime *rt, uint32_t worker) {
+  return lvd_core_reserve_timeout(rt, worker, -1, NULL, 0);
 }
 
-lvd_status lvd_core_take_within(lvd_runtime *rt, uint32_t worker, int64_t timeout_ms, char *why,
-                                size_t why_size) {
+lvd_status lvd_core_reserve_timeout(lvd_runtime *rt, uint32_t worker, int64_t timeout_ns, char *why,
+                                    size_t why_size) {
   LVD_NO_ABANDON;
   if (why && why_size) why[0] = 0;
   if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
-  uint64_t until = timeout_ms < 0 ? NO_DEADLINE : lvd_os_now_ns() + (uint64_t)timeout_ms * 1000000;
+  uint64_t until = timeout_ns < 0 ? NO_DEADLINE : lvd_os_now_ns() + (uint64_t)timeout_ns;
   return take_core(rt, worker, NULL, until, why, why_size);
 }
 
-lvd_status lvd_core_take_for(lvd_app *app, uint32_t worker) {
+lvd_status lvd_core_reserve_for(lvd_app *app, uint32_t worker) {
   LVD_NO_ABANDON;
   if (!app || worker >= app->rt->workers) return LVD_E_ARGUMENT;
   return take_core(app->rt, worker, app, NO_DEADLINE, NULL, 0);
 }
 
-lvd_status lvd_core_pass(lvd_app *app, uint32_t worker) {
+lvd_status lvd_core_transfer(lvd_app *app, uint32_t worker) {
   LVD_NO_ABANDON;
   if (!app || worker >= app->rt->workers) return LVD_E_ARGUMENT;
   lvd_worker *w = &app->rt->worker[worker];
   lvd_os_lock(&app->rt->lock);
-  bool free = !lvd_load_relaxed_u32(&w->given) && !lvd_load_relaxed_ptr(&w->alone) && !w->clearing;
+  bool free =
+      !lvd_load_relaxed_u32(&w->available) && !lvd_load_relaxed_ptr(&w->alone) && !w->clearing;
   if (free) lvd_store_relaxed_ptr(&w->alone, app);
   lvd_os_unlock(&app->rt->lock);
   return free ? LVD_OK : LVD_E_STATE;
 }
 
-lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
+lvd_status lvd_core_release(lvd_runtime *rt, uint32_t worker) {
   LVD_NO_ABANDON;
   if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
   lvd_status status = LVD_OK;
   lvd_os_lock(&rt->lock);
   lvd_worker *w = &rt->worker[worker];
-  if (lvd_load_relaxed_u32(&w->given)) {
+  if (lvd_load_relaxed_u32(&w->available)) {
     status = LVD_E_STATE;
   } else {
     lvd_core_put_back(w);
@@ -377,11 +377,11 @@ lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker, lvd_worker
   lvd_worker *w = &rt->worker[worker];
   memset(out, 0, sizeof *out);
   out->cpu = w->cpu;
-  out->given = lvd_load_relaxed_u32(&w->given) != 0;
+  out->available = lvd_load_relaxed_u32(&w->available) != 0;
   uint64_t elapsed, ticks = runs(w, &elapsed);
   out->runs_ns = lvd_os_ticks_to_ns(elapsed);
   out->busy_ns = lvd_os_ticks_to_ns(lvd_counter_monotonic(&w->busy_told, busy(w, ticks)));
-  out->lost_ns = lvd_os_ticks_to_ns(lvd_load_relaxed_u64(&w->steal_ticks));
+  out->preempted_ns = lvd_os_ticks_to_ns(lvd_load_relaxed_u64(&w->steal_ticks));
   out->sleep_ns =
       lvd_os_ticks_to_ns(lvd_counter_monotonic(&w->slept_told, lvd_worker_slept_ticks(w)));
   out->activations = lvd_load_relaxed_u64(&w->activations);

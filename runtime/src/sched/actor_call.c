@@ -33,7 +33,7 @@ void lvd_call_complete(lvd_entity *e) {
   uint32_t sleep;
   if (lvd_inbox_post(&owner->inbox, rt->slot, e->slot, e->level, &sleep)) {
     lvd_os_wake(&owner->inbox.waiting);
-    lvd_inbox_woken(&owner->inbox, sleep);
+    lvd_inbox_ack_wake(&owner->inbox, sleep);
   }
 }
 

@@ -20,7 +20,7 @@ static void call_run(lvd_worker *w) {
   w->abandonable = 1;
   lvd_fence_compiler();
   bool runs = LVD_LIKELY(e->initialised) || lvd_actor_init(e);
-  lvd_verdict verdict = runs ? a->cls->run(a) : LVD_DONE;
+  lvd_run_result verdict = runs ? a->cls->run(a) : LVD_RUN_DONE;
   lvd_fence_compiler();
   w = lvd_this_worker();
   w->abandonable = 0;

@@ -112,7 +112,7 @@ void lvd_actor_timers_expire(lvd_worker *w, uint64_t now) {
 
 /* Compiled CAL that calls no native and prints nothing. */
 static bool only_computes(const lvd_entity *e) {
-  enum { CALLS = LVD_CLASS_ABANDONABLE | LVD_CLASS_MAY_WAIT };
+  enum { CALLS = LVD_CLASS_ABANDONABLE | LVD_CLASS_CAN_BLOCK };
   return !e->is_fiber && (e->actor.cls->flags & CALLS) == LVD_CLASS_ABANDONABLE;
 }
 

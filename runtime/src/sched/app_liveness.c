@@ -104,7 +104,7 @@ lvd_status lvd_app_exit_status(const lvd_app *app) {
   return (lvd_status)(lvd_load_relaxed_u32(&app->outcome) - 1);
 }
 
-bool lvd_app_drains(lvd_app *app) {
+bool lvd_app_is_draining(lvd_app *app) {
   if (!app) return false;
   if (!lvd_app_is_program(app)) return lvd_load_relaxed_u32(&app->paused) & LVD_PAUSE_SOURCES;
   uint32_t asked = LVD_ASKED;

@@ -11,7 +11,7 @@
 /* The state of an application on one worker; the worker's own. Arrivals and ended fibers are
  * subtracted from the application's counts when nothing of it is ready here, not each time. */
 typedef struct lvd_app_worker_state {
-  LVD_ALIGNED(LVD_LINE) lvd_app *app;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_app *app;
   uint32_t ready;   /* number of its entities here that are READY or RUNNING */
   uint32_t arrived; /* arrivals here that app->live still counts */
   uint32_t ended;   /* fibers ended here that app->fibers still counts */
@@ -39,7 +39,7 @@ typedef struct lvd_app_block {
 
 /* An end of a channel held by the program: a wait point, and the handle. */
 typedef struct lvd_external_end {
-  lvd_sleeper sleeper;
+  lvd_wait_point wait_point;
   lvd_app *app;
   uint32_t channel, index;
   bool producer;
@@ -67,26 +67,26 @@ struct lvd_app {
   uint64_t serial;          /* from 1; unique in its runtime */
   lvd_entity *entity;       /* array of net->actors */
   lvd_channel **channel;    /* array of net->channels */
-  lvd_external_end *outside;
-  uint32_t outsides;
+  lvd_external_end *external_end;
+  uint32_t external_ends;
   lvd_app_worker_state *share; /* array, one per worker */
   /* 1: a rate is reserved: its actors go before others of their level */
-  lvd_a32 promised;
+  lvd_a32 rate_reserved;
   lvd_option *option;
   uint32_t options;
   /* Reference count: workers on which something of it is ready, and wake-ups in transit. 0:
    * nothing can fire. As with other reference counts only decrements have an order: the last one
    * sees all that was done before. */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 live;
-  LVD_ALIGNED(LVD_LINE) lvd_a32 fibers; /* number of its fibers */
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 live;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 fibers; /* number of its fibers */
   /* Pending calls of its actors (blocking_pool.c, actor_timer.c). */
   lvd_a32 calls_out;
-  LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 phase;
   lvd_a32 paused;         /* copy of `holds`, for workers */
   lvd_a32 outcome;        /* 1 + an lvd_status; 0: not asked to end */
   lvd_a32 inside;         /* number of threads in waits for its streams (thread_waiters.h) */
   lvd_a32 stopped;        /* 1: a network that was asked to end at once */
-  lvd_a32 ends_at_rest;   /* set by lvd_app_ends_at_rest */
+  lvd_a32 ends_at_rest;   /* set by lvd_app_set_quiescent_ok */
   lvd_a32 suspect;        /* 1: quiescent, and its fibers may be deadlocked: the reaper checks */
   lvd_a32 check_deferred; /* 1: found quiescent where it could not be checked: the reaper checks */
   lvd_a32 open;           /* fibers may be started from outside, so quiescence is not the end */
@@ -107,7 +107,7 @@ struct lvd_app {
   lvd_aptr story;               /* wait report of the fibers that were ended by a deadlock; owned */
   lvd_a32 faulted;              /* 1: `fault` is being filled; 2: it is complete */
   lvd_fault fault;
-  /* ns, monotonic: its output up to now is within its output rate until then (lvd_app_prints) */
+  /* ns, monotonic: its output up to now is within its output rate until then (lvd_app_throttle_output) */
   lvd_a64 prints_until;
   lvd_a64 progress;
   lvd_aptr progress_unit;

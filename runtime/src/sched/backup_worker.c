@@ -27,7 +27,7 @@ lvd_worker *lvd_backup_worker(const lvd_worker *w) {
   for (uint32_t i = 0; rt->has_backup_workers && i < rt->workers; i++) {
     lvd_worker *backup = of_core(rt, w->index + i); /* that of the same core first */
     if (backup != w && lvd_load_acquire_u32(&backup->runs) && !lvd_worker_is_overrun(backup) &&
-        lvd_load_relaxed_u32(&home_of(backup)->given))
+        lvd_load_relaxed_u32(&home_of(backup)->available))
       return backup;
   }
   return NULL;
@@ -39,7 +39,8 @@ void lvd_backup_worker_request(const lvd_worker *w) {
   if (!rt->has_backup_workers || lvd_load_relaxed_u32(&of_core(rt, core)->runs)) return;
   for (uint32_t i = 0; i < rt->workers; i++) {
     const lvd_worker *other = &rt->worker[i];
-    if (i != core && lvd_load_relaxed_u32(&other->given) && !lvd_worker_is_overrun(other)) return;
+    if (i != core && lvd_load_relaxed_u32(&other->available) && !lvd_worker_is_overrun(other))
+      return;
   }
   lvd_worker_begin(rt, 2 * rt->workers + core, '+'); /* on failure the entities wait */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Entity: how what a worker runs becomes ready, runs, and parks.
  *
- *            wake                take                run returns LVD_WAIT
+ *            wake                take                run returns LVD_RUN_WAIT
  *   IDLE ----------> READY ----------> RUNNING --------------------------> IDLE
  *                      ^                  |  wake               |
  *                      |                  v                     | (armed first)
@@ -85,7 +85,7 @@ static void hand_to_worker(lvd_entity *e) {
   uint32_t sleep, level = e->level, place = lvd_queue_class(e);
   if (lvd_inbox_post(&owner->inbox, app->rt->slot, e->slot, level, &sleep)) {
     lvd_os_wake(&owner->inbox.waiting);
-    lvd_inbox_woken(&owner->inbox, sleep);
+    lvd_inbox_ack_wake(&owner->inbox, sleep);
     if (self) lvd_count(&self->wakes_sent, 1);
   }
   uint32_t running = lvd_load_relaxed_u32(&owner->running_queue);
@@ -209,6 +209,6 @@ void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target) {
   e->actor.yield = &to->yield;
   if (lvd_inbox_post(&to->inbox, e->app->rt->slot, e->slot, e->level, &sleep)) {
     lvd_os_wake(&to->inbox.waiting);
-    lvd_inbox_woken(&to->inbox, sleep);
+    lvd_inbox_ack_wake(&to->inbox, sleep);
   }
 }

@@ -39,7 +39,7 @@ typedef struct lvd_entity {
   bool forks;             /* an actor that has forked: from now on it may wait for its forks */
   lvd_aptr fd_watches;    /* list of the descriptors that an actor has polled (blocking_pool.c) */
   lvd_fiber *stack;       /* the stack of an actor that can block (actor_stack.c) */
-  bool in_input_wait;     /* it waits in lvd_wait_input */
+  bool in_input_wait;     /* it waits in lvd_wait_input_restartable */
   lvd_a32 light;          /* its application is light on this worker (ready_queue.h) */
   uint32_t sent_from;     /* 1 + its worker before the core was vacated; 0: none (runtime.c) */
   lvd_actor_timer *alarm; /* the timer that it waits for (actor_timer.c) */

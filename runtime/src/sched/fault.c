@@ -49,7 +49,7 @@ bool lvd_app_fault(lvd_app *app, lvd_fault *out) {
   return true;
 }
 
-const char *lvd_app_name_here(void) {
+const char *lvd_current_app_name(void) {
   const lvd_worker *w = lvd_this_worker();
   return w && w->current && w->current->app ? w->current->app->name : NULL;
 }
@@ -102,7 +102,7 @@ void lvd_native_end(void) {
   if (!w || !w->current || w->current->is_fiber)
     lvd_native_fail("lvd_native_end was called outside an actor");
   w->abandonable = 0;
-  w->verdict = LVD_DONE; /* activate reads it */
+  w->verdict = LVD_RUN_DONE; /* activate reads it */
   lvd_os_jump(w->escape);
 }
 
@@ -198,13 +198,15 @@ void lvd_trap(void *self, lvd_os_trap trap, const void *address, const void *at)
     }
     lvd_overrun_tick(w);
     bool ending = lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING;
-    uint32_t limit = ending ? LVD_STOP_MS : rt->options.time_limit_ms;
-    if (!limit || lvd_clocked_ms(w) < limit || !w->abandonable ||
+    uint64_t limit_ns =
+        ending ? (uint64_t)LVD_STOP_MS * LVD_MS_NS : rt->options.action_time_limit_ns;
+    if (!limit_ns || lvd_clocked_ms(w) * LVD_MS_NS < limit_ns || !w->abandonable ||
         !(a->cls->flags & LVD_CLASS_ABANDONABLE) || a->native)
       return;
     w->abandonable = 0;
     if (!ending) {
-      snprintf(text, sizeof text, "an action that has not ended after %u ms of CPU time", limit);
+      snprintf(text, sizeof text, "an action that has not ended after %llu ms of CPU time",
+               (unsigned long long)(limit_ns / LVD_MS_NS));
       lvd_fault_record(w->current, LVD_FAULT_TIME, 0, text);
     }
     lvd_os_jump(w->escape);

@@ -40,7 +40,7 @@ lvd_fiber *lvd_fiber_self(void) {
   return w && w->current && w->current->is_fiber ? fiber_of(w->current) : NULL;
 }
 
-void **lvd_fiber_word(void) {
+void **lvd_fiber_local(void) {
   lvd_fiber *f = lvd_fiber_self();
   return f ? &f->word : NULL;
 }
@@ -246,7 +246,7 @@ static lvd_status interrupted(const lvd_fiber *f) {
 bool lvd_fiber_can_go_on(lvd_entity *e) {
   lvd_fiber *f = fiber_of(e);
   for (uint32_t i = 0; i < f->wants; i++)
-    if (lvd_want_look(&f->want[i]) != LVD_E_TIME) return true;
+    if (lvd_wait_item_look(&f->want[i]) != LVD_E_TIMEOUT) return true;
   return interrupted(f) != LVD_OK;
 }
 
@@ -266,10 +266,10 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
   lvd_entity *e = &f->entity;
   uint32_t running = LVD_RUNNING;
   /* A timeout or an external source will wake it: it counts as live. */
-  bool alive = timed || (f->wants == 1 && f->want[0].watch);
+  bool alive = timed || (f->wants == 1 && f->want[0].source);
   if (alive) lvd_add_relaxed_u32(&e->app->live, 1);
   if (lvd_cas_release_u32(&e->state, &running, LVD_IDLE)) {
-    for (uint32_t i = 0; i < f->wants; i++) lvd_want_sleeper(&f->want[i])->sleeps++;
+    for (uint32_t i = 0; i < f->wants; i++) lvd_wait_item_point(&f->want[i])->sleeps++;
     if (timed) lvd_timer_add(&w->timers, &f->timer);
     lvd_app_worker_leave(w, e->app);
     lvd_pending_park_add(w, e);
@@ -288,49 +288,49 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
 
 /* If nothing else is ready, `f` polls before it parks, for half of the worker's spin time: data
  * from another core then costs neither side a wake-up, since nothing is armed yet. */
-static lvd_status poll_before_park(lvd_worker *w, const lvd_fiber *f, const lvd_want *want,
+static lvd_status poll_before_park(lvd_worker *w, const lvd_fiber *f, const lvd_wait_item *want,
                                    uint32_t count, bool timed, uint32_t *which) {
   const lvd_runtime *rt = w->rt;
   if (w->ready_queues || count == 0 || !lvd_spin_us(rt) || w->index >= rt->workers)
-    return LVD_E_TIME;
+    return LVD_E_TIMEOUT;
   uint64_t start = lvd_os_ticks(), now = start;
   uint64_t until = start + lvd_os_ns_to_ticks((uint64_t)rt->options.spin_us * 500);
   if (timed && f->timer.deadline < until) until = f->timer.deadline;
-  lvd_status status = LVD_E_TIME;
+  lvd_status status = LVD_E_TIMEOUT;
   for (uint32_t looks = 0; now < until; looks++, now = lvd_os_ticks()) {
     for (uint32_t i = 0; i < lvd_spin_pauses(looks); i++) lvd_os_relax();
-    for (uint32_t i = 0; i < count && status == LVD_E_TIME; i++)
-      if ((status = lvd_want_look(&want[i])) != LVD_E_TIME) *which = i;
-    if (status != LVD_E_TIME || lvd_worker_has_requests(w) || interrupted(f) != LVD_OK) break;
+    for (uint32_t i = 0; i < count && status == LVD_E_TIMEOUT; i++)
+      if ((status = lvd_wait_item_look(&want[i])) != LVD_E_TIMEOUT) *which = i;
+    if (status != LVD_E_TIMEOUT || lvd_worker_has_requests(w) || interrupted(f) != LVD_OK) break;
   }
   lvd_count(&w->started_at, lvd_os_ticks() - start);
   return status;
 }
 
-lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
-                          uint32_t *which) {
+lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_wait_item *want, uint32_t count,
+                          int64_t timeout_ns, uint32_t *which) {
   LVD_NO_ABANDON;
   lvd_worker *w = lvd_this_worker();
   bool timed = timeout_ns >= 0;
   if (timed) f->timer.deadline = lvd_os_ticks() + lvd_os_ns_to_ticks((uint64_t)timeout_ns);
   if (f->ends) lvd_hooks.streams.fiber_waits(f);
-  lvd_status status = LVD_E_TIME;
+  lvd_status status = LVD_E_TIMEOUT;
   if (timeout_ns != 0) status = poll_before_park(w, f, want, count, timed, which);
-  while (status == LVD_E_TIME) {
+  while (status == LVD_E_TIMEOUT) {
     if ((status = interrupted(f)) != LVD_OK) break;
-    for (uint32_t i = 0; i < count; i++) lvd_want_arm(&want[i], &f->entity.waiter);
+    for (uint32_t i = 0; i < count; i++) lvd_wait_item_arm(&want[i], &f->entity.waiter);
     f->want = want;
     f->wants = count;
-    status = LVD_E_TIME;
-    for (uint32_t i = 0; i < count && status == LVD_E_TIME; i++)
-      if ((status = lvd_want_look(&want[i])) != LVD_E_TIME) *which = i;
-    if (status == LVD_E_TIME && !(timed && timeout_ns == 0)) suspend(w, f, timed);
+    status = LVD_E_TIMEOUT;
+    for (uint32_t i = 0; i < count && status == LVD_E_TIMEOUT; i++)
+      if ((status = lvd_wait_item_look(&want[i])) != LVD_E_TIMEOUT) *which = i;
+    if (status == LVD_E_TIMEOUT && !(timed && timeout_ns == 0)) suspend(w, f, timed);
     f->wants = 0;
     f->want = NULL;
-    for (uint32_t i = 0; i < count; i++) lvd_want_disarm(&want[i]);
-    if (status == LVD_E_TIME && interrupted(f) == LVD_OK)
-      status = lvd_wants_look(want, count, false, which);
-    if (status != LVD_E_TIME) break;
+    for (uint32_t i = 0; i < count; i++) lvd_wait_item_disarm(&want[i]);
+    if (status == LVD_E_TIMEOUT && interrupted(f) == LVD_OK)
+      status = lvd_wait_items_look(want, count, false, which);
+    if (status != LVD_E_TIMEOUT) break;
     if (timed && interrupted(f) == LVD_OK && lvd_os_ticks() >= f->timer.deadline) break;
     w = lvd_this_worker();
   }
@@ -339,7 +339,7 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
 
 void lvd_fiber_wait_uninterruptible(lvd_fiber *f, lvd_event *e) {
   uint32_t which;
-  const lvd_want want = {.event = e};
+  const lvd_wait_item want = {.event = e};
   f->uninterruptible = true;
   while (!lvd_exchange_acquire_u64(&e->word, 0)) lvd_fiber_wait(f, &want, 1, -1, &which);
   f->uninterruptible = false;
@@ -448,7 +448,7 @@ lvd_status lvd_fiber_sleep(int64_t ns) {
   if (f) {
     lvd_status status = lvd_fiber_wait(f, NULL, 0, ns < 0 ? 0 : ns, &which);
     if (status == LVD_E_STOPPED) lvd_exit_if_overdue(lvd_this_worker());
-    return status == LVD_E_TIME ? LVD_OK : status;
+    return status == LVD_E_TIMEOUT ? LVD_OK : status;
   }
   lvd_hooks.streams.thread_waits();
   if (ns > 0) lvd_os_sleep_uninterrupted(ns);

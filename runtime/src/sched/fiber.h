@@ -46,7 +46,7 @@ struct lvd_fiber {
   void (*body)(void *);
   void *argument;
   /* The items that it waits for, on its own stack; null while it runs. Its worker reads them. */
-  const lvd_want *want;
+  const lvd_wait_item *want;
   uint32_t wants;
   lvd_timer timer;      /* in its worker's heap while it waits with a timeout */
   bool ended;           /* body has returned; its worker releases it */
@@ -66,10 +66,10 @@ struct lvd_fiber {
   bool interrupted; /* it was preempted: thread-local addresses may be in its registers */
   /* Preempted and not to be resumed: its application ends while its worker is in an overrun. */
   bool must_abandon;
-  bool not_reusable;           /* abandoned, but others may still write to its stack: not reused */
-  lvd_a32 blocked;             /* one of LVD_BLOCKED_*, while it waits for `unblocked` */
-  void *word;                  /* fiber-local value (lvd_fiber_word) */
-  struct lvd_stream_end *ends; /* the stream ends that it uses; flushed when it waits */
+  bool not_reusable; /* abandoned, but others may still write to its stack: not reused */
+  lvd_a32 blocked;   /* one of LVD_BLOCKED_*, while it waits for `unblocked` */
+  void *word;        /* fiber-local value (lvd_fiber_local) */
+  struct lvd_stream_close_sender *ends; /* the stream ends that it uses; flushed when it waits */
   struct lvd_fiber *next_spare;
   unsigned char *low; /* lowest byte of the stack, guard included */
   uint32_t size_log2;

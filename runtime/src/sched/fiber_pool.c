@@ -50,8 +50,9 @@ static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
   for (uint32_t i = 0; i < count; i++) {
     unsigned char *low = (unsigned char *)c->base + i * stride;
     /* Not all at the same offset within a page, or they would compete for a few cache sets. */
-    size_t end = stride - (i % 16) * LVD_LINE;
-    lvd_fiber *f = (lvd_fiber *)(void *)(low + (end - sizeof(lvd_fiber)) / LVD_LINE * LVD_LINE);
+    size_t end = stride - (i % 16) * LVD_CACHE_LINE;
+    lvd_fiber *f =
+        (lvd_fiber *)(void *)(low + (end - sizeof(lvd_fiber)) / LVD_CACHE_LINE * LVD_CACHE_LINE);
     uint32_t slot = lvd_slot_claim(rt->slot, rt->options.entities, rt->fiber_hint, 1);
     if (slot == rt->options.entities) break;
     rt->fiber_hint = (slot + 1) % rt->options.entities;
@@ -63,7 +64,7 @@ static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
     f->entity.is_fiber = true;
     f->entity.waiter.wake = lvd_entity_wake;
     lvd_event_init(&f->done);
-    f->done.sleeper.kind = LVD_SLEEPS_AT_END;
+    f->done.wait_point.kind = LVD_SLEEPS_AT_END;
     lvd_event_init(&f->unblocked);
     lvd_store_relaxed_u32(&f->entity.state, LVD_FINISHED);
     rt->entity[slot] = &f->entity;

@@ -23,9 +23,10 @@ static uint32_t place_of(lvd_runtime *rt, const lvd_fiber_options *o) {
     worker = w->index % rt->workers;
   } else {
     worker = lvd_add_relaxed_u32(&rt->next_place, 1) % rt->workers;
-    while (!lvd_load_relaxed_u32(&rt->worker[worker].given)) worker = (worker + 1) % rt->workers;
+    while (!lvd_load_relaxed_u32(&rt->worker[worker].available))
+      worker = (worker + 1) % rt->workers;
   }
-  if (!lvd_load_relaxed_u32(&rt->worker[worker].given)) return LVD_NOWHERE;
+  if (!lvd_load_relaxed_u32(&rt->worker[worker].available)) return LVD_NOWHERE;
   return worker;
 }
 
@@ -147,7 +148,7 @@ void lvd_fiber_cancel(lvd_fiber *f) {
   LVD_NO_ABANDON;
   if (!f) return;
   lvd_store_relaxed_u32(&f->cancel, LVD_E_CANCELLED);
-  lvd_barrier_light(f->entity.app->rt->fenced);
+  lvd_membarrier_light(f->entity.app->rt->fenced);
   lvd_entity_wake(&f->entity.waiter);
 }
 

@@ -27,7 +27,7 @@ lvd_worker *lvd_find_backup_worker(const lvd_worker *w) {
   for (uint32_t i = 0; i < rt->workers; i++) {
     uint32_t next = lvd_add_relaxed_u32(&rt->next_backup_worker, 1) % rt->workers;
     lvd_worker *to = &rt->worker[next];
-    if (to != w && lvd_load_relaxed_u32(&to->given) && !lvd_worker_is_overrun(to)) return to;
+    if (to != w && lvd_load_relaxed_u32(&to->available) && !lvd_worker_is_overrun(to)) return to;
   }
   return lvd_backup_worker(w);
 }

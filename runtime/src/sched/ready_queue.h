@@ -49,7 +49,8 @@ static inline uint32_t lvd_queue_class_yielded(const lvd_entity *e) {
   return LVD_Q_CLASSES * (e->level % LVD_INBOX_LEVELS);
 }
 static inline uint32_t lvd_queue_class(const lvd_entity *e) {
-  if (lvd_load_relaxed_u32(&e->app->promised)) return lvd_queue_class_yielded(e) + LVD_Q_RESERVED;
+  if (lvd_load_relaxed_u32(&e->app->rate_reserved))
+    return lvd_queue_class_yielded(e) + LVD_Q_RESERVED;
   return lvd_queue_class_yielded(e) + (lvd_load_relaxed_u32(&e->light) ? LVD_Q_LIGHT : LVD_Q_READY);
 }
 
@@ -77,7 +78,7 @@ static inline void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
  * the firings of others after each slice, however long those are. A light entity was asked to
  * yield, so it goes first as well. In round robin its round has ended. */
 static inline void lvd_queue_put_after(lvd_worker *w, lvd_entity *e) {
-  bool light = lvd_is_light(w, e), reserved = lvd_load_relaxed_u32(&e->app->promised);
+  bool light = lvd_is_light(w, e), reserved = lvd_load_relaxed_u32(&e->app->rate_reserved);
   if (LVD_UNLIKELY(w->round_robin) || reserved || light) {
     lvd_queue_put_at(w, e, lvd_queue_class(e));
     return;

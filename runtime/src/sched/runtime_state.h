@@ -24,7 +24,7 @@ struct lvd_runtime {
   lvd_os_mutex lock;    /* protects the list of applications and the running set */
   lvd_app *apps;
   uint64_t loads;             /* number of applications loaded so far */
-  uint32_t given_count;       /* number of workers in the running set */
+  uint32_t available_count;   /* number of workers in the running set */
   struct lvd_reaper *reapers; /* list, usually of one (app_reaper.c); under pool_lock */
   lvd_a32 reapers_idle;
   lvd_a32 reaper_work; /* incremented when an application begins to end; reapers sleep on it */
@@ -55,7 +55,7 @@ struct lvd_runtime {
 
 /* May an actor of `app` run on `w`? Called with rt->lock held. */
 static inline bool lvd_core_is_for(const lvd_worker *w, const lvd_app *app) {
-  return lvd_load_relaxed_u32(&w->given) || lvd_load_relaxed_ptr(&w->alone) == app;
+  return lvd_load_relaxed_u32(&w->available) || lvd_load_relaxed_ptr(&w->alone) == app;
 }
 
 /* Is `w` still in the activation that was found in an overrun (overrun.c)? */
@@ -100,7 +100,7 @@ uint64_t lvd_runs_ns(const lvd_entity *e);
  * and share a core in turns. Urgent threads are one above, and service threads, which run no
  * application code and must run whatever the workers compute, are two above. */
 typedef enum lvd_prio_class { LVD_PRIO_APP, LVD_PRIO_URGENT, LVD_PRIO_SERVICE } lvd_prio_class;
-_Static_assert(LVD_REALTIME_MOST + LVD_PRIO_SERVICE == 99, "the system has priorities 1 to 99");
+_Static_assert(LVD_REALTIME_MAX + LVD_PRIO_SERVICE == 99, "the system has priorities 1 to 99");
 
 /* Whether the system permits it was checked before the workers were started
  * (lvd_runtime_create). */

@@ -16,7 +16,7 @@ static inline lvd_worker *lvd_this_worker(void) { return lvd_os_self(); }
 void lvd_queue_remove_app(lvd_worker *w, lvd_app *app); /* by the owner only */
 /* In its place of the round; `q` is not empty. */
 void lvd_queue_insert(lvd_queue *q, lvd_entity *e);
-bool lvd_entity_park(lvd_worker *w, lvd_entity *e); /* when run has returned LVD_WAIT */
+bool lvd_entity_park(lvd_worker *w, lvd_entity *e); /* when run has returned LVD_RUN_WAIT */
 bool lvd_entity_can_go_on(lvd_entity *e);
 void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target);
 
@@ -99,18 +99,20 @@ typedef struct lvd_user {
   lvd_fiber *fiber; /* null: a thread */
 } lvd_user;
 
-/* ---- want.c -------------------- */
+/* ---- wait_item.c -------------------- */
 
 /* The kind of structure that contains a wait point. */
 enum { LVD_SLEEPS_ALONE, LVD_SLEEPS_AT_STREAM, LVD_SLEEPS_AT_END, LVD_SLEEPS_AT_CALL };
 
-void lvd_want_arm(const lvd_want *want, lvd_waiter *waiter);
-void lvd_want_disarm(const lvd_want *want);
-lvd_sleeper *lvd_want_sleeper(const lvd_want *want); /* null: none */
-lvd_status lvd_want_look(const lvd_want *want);      /* for a waiter; LVD_E_TIME: not yet */
-lvd_status lvd_want_met(const lvd_want *want);       /* for a running caller; LVD_E_TIME: not yet */
-/* The status of the first item that is met; `waiting`: by lvd_want_look, else by lvd_want_met. */
-lvd_status lvd_wants_look(const lvd_want *want, uint32_t count, bool waiting, uint32_t *which);
+void lvd_wait_item_arm(const lvd_wait_item *want, lvd_waiter *waiter);
+void lvd_wait_item_disarm(const lvd_wait_item *want);
+lvd_wait_point *lvd_wait_item_point(const lvd_wait_item *want); /* null: none */
+lvd_status lvd_wait_item_look(const lvd_wait_item *want); /* for a waiter; LVD_E_TIMEOUT: not yet */
+lvd_status
+lvd_wait_item_is_met(const lvd_wait_item *want); /* for a running caller; LVD_E_TIMEOUT: not yet */
+/* The status of the first item that is met; `waiting`: by lvd_wait_item_look, else by lvd_wait_item_is_met. */
+lvd_status lvd_wait_items_look(const lvd_wait_item *want, uint32_t count, bool waiting,
+                               uint32_t *which);
 /* Sets an event that is not set and that has no other setter. */
 void lvd_event_complete(lvd_event *e, uint32_t data);
 
@@ -118,8 +120,8 @@ void lvd_event_complete(lvd_event *e, uint32_t data);
 
 uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now);
 bool lvd_fiber_can_go_on(lvd_entity *e);
-lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
-                          uint32_t *which);
+lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_wait_item *want, uint32_t count,
+                          int64_t timeout_ns, uint32_t *which);
 bool lvd_fiber_is_of_thread(const lvd_entity *e);
 /* It is suspended with open forks, or was preempted: it stays on its worker. */
 bool lvd_entity_is_pinned(const lvd_entity *e);
@@ -170,9 +172,9 @@ void lvd_actor_timers_expire(lvd_worker *w, uint64_t now);
 void lvd_actor_timer_follow(lvd_worker *w, lvd_entity *e);
 void lvd_actor_timers_recall(lvd_app *app); /* of its actors */
 
-/* Is it a source, and may its firing be discarded while it waits in lvd_wait_input? */
+/* Is it a source, and may its firing be discarded while it waits in lvd_wait_input_restartable? */
 static inline bool lvd_restarts(const lvd_entity *e) {
-  return e->actor.cls->flags & LVD_CLASS_RESTARTS && e->actor.cls->inputs == 0;
+  return e->actor.cls->flags & LVD_CLASS_RESTARTABLE && e->actor.cls->inputs == 0;
 }
 
 static inline bool lvd_has_fd_watches(const lvd_entity *e) {
@@ -218,7 +220,7 @@ void lvd_on_preempt(lvd_worker *w, const void *sp, const void *at);
 /* ---- forced_exit.c -------------------- */
 
 /* An activation that computes for longer than this while its application ends is abandoned. */
-enum { LVD_STOP_MS = 200, LVD_END_TICKS = LVD_STOP_MS / LVD_TICK_MS };
+enum { LVD_MS_NS = 1000000, LVD_STOP_MS = 200, LVD_END_TICKS = LVD_STOP_MS / LVD_TICK_MS };
 /* Called at a tick of the clock in a fiber; in a fiber in the program's own code; in library code
  * with stack pointer `sp`; in a fiber blocked in a system call. In signal context. */
 void lvd_forced_exit_tick(lvd_worker *w);

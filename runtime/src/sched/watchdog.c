@@ -164,7 +164,7 @@ static void watch(void *runtime) {
     if (idle > IDLE_SAMPLES_MAX && lvd_cas_relaxed_u32(&rt->awake, &none, 1)) {
       while (lvd_load_relaxed_u32(&rt->awake) == 1) lvd_os_wait(&rt->awake, 1, -1);
       idle = 0;
-      if (rt->options.awake) rt->options.awake(rt->options.argument);
+      if (rt->options.on_wakeup) rt->options.on_wakeup(rt->options.argument);
     }
     uint64_t now = lvd_os_now_ns();
     for (uint32_t i = 0; i < lvd_worker_total(rt); i++)
@@ -177,7 +177,7 @@ static void watch(void *runtime) {
 
 /* The option `awake` is called after each such period: a thread that sees true here and then
  * waits for that call misses no worker that gets work from then on. */
-bool lvd_runtime_rests(const lvd_runtime *rt) { return lvd_load_relaxed_u32(&rt->awake) == 1; }
+bool lvd_runtime_is_idle(const lvd_runtime *rt) { return lvd_load_relaxed_u32(&rt->awake) == 1; }
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 

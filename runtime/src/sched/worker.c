@@ -71,9 +71,9 @@ void lvd_worker_request_yield_for(lvd_worker *w, uint32_t place, uint32_t runnin
 
 static bool wake(lvd_worker *w) {
   uint32_t sleep;
-  if (!lvd_inbox_asleep(&w->inbox, &sleep)) return false;
+  if (!lvd_inbox_needs_wake(&w->inbox, &sleep)) return false;
   lvd_os_wake(&w->inbox.waiting);
-  lvd_inbox_woken(&w->inbox, sleep);
+  lvd_inbox_ack_wake(&w->inbox, sleep);
   return true;
 }
 
@@ -171,7 +171,7 @@ void lvd_worker_set_current_app(lvd_worker *w, lvd_app *app) {
   if (last == app) return;
   lvd_store_release_ptr(&w->running, app);
   lvd_store_release_u32(&w->run_seq, lvd_load_relaxed_u32(&w->run_seq) + 1);
-  lvd_barrier_light(w->rt->fenced);
+  lvd_membarrier_light(w->rt->fenced);
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&w->rt->awaited))) lvd_os_wake(&w->run_seq);
 }
 
@@ -197,7 +197,7 @@ void lvd_inbox_drain(lvd_worker *w) {
         lvd_worker *to = &w->rt->worker[owner];
         if (lvd_inbox_post(&to->inbox, slot, n - 1, level, &sleep)) {
           lvd_os_wake(&to->inbox.waiting);
-          lvd_inbox_woken(&to->inbox, sleep);
+          lvd_inbox_ack_wake(&to->inbox, sleep);
         }
         continue;
       }
@@ -216,7 +216,7 @@ static void call_run(void *argument) {
   w->abandonable = 1;
   lvd_fence_compiler();
   bool runs = LVD_LIKELY(w->current->initialised) || lvd_actor_init(w->current);
-  w->verdict = runs ? a->cls->run(a) : LVD_DONE;
+  w->verdict = runs ? a->cls->run(a) : LVD_RUN_DONE;
   lvd_fence_compiler();
   w->abandonable = 0;
 }
@@ -243,10 +243,10 @@ static void disarm(lvd_actor *a) {
 
 static void finish(lvd_worker *w, lvd_entity *e) {
   lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
-  disarm(&e->actor); /* its run function may have set awaits before it returned LVD_DONE */
+  disarm(&e->actor); /* its run function may have set awaits before it returned LVD_RUN_DONE */
   if (LVD_UNLIKELY(lvd_has_fd_watches(e))) lvd_hooks.polls.withdraw(e);
-  for (uint32_t i = 0; i < e->actor.cls->outputs; i++) lvd_end(&e->actor.out[i], LVD_OK);
-  for (uint32_t i = 0; i < e->actor.cls->inputs; i++) lvd_leave(&e->actor.in[i]);
+  for (uint32_t i = 0; i < e->actor.cls->outputs; i++) lvd_producer_close(&e->actor.out[i], LVD_OK);
+  for (uint32_t i = 0; i < e->actor.cls->inputs; i++) lvd_consumer_close(&e->actor.in[i]);
   lvd_app_worker_leave(w, e->app);
 }
 
@@ -264,11 +264,11 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   } else {
     disarm(a);
     if (LVD_UNLIKELY(lvd_has_fd_watches(e))) lvd_hooks.polls.withdraw(e);
-    bool may_wait = a->cls->flags & LVD_CLASS_MAY_WAIT || e->forks;
+    bool may_wait = a->cls->flags & LVD_CLASS_CAN_BLOCK || e->forks;
     if (LVD_UNLIKELY(may_wait) && lvd_stack_borrow(w, e)) call = lvd_stack_enter;
   }
   w->current = e;
-  w->verdict = LVD_WAIT;
+  w->verdict = LVD_RUN_WAIT;
   uint32_t place = lvd_queue_class(e);
   w->ready[place].turn = e->slot;
   lvd_store_relaxed_u64(&w->started_at, now);
@@ -291,10 +291,10 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
 
   if (LVD_UNLIKELY(!whole)) {
     /* Immediately, at the failure: threads that run its forks and wait must learn of it. */
-    if (w->verdict != LVD_DONE) lvd_app_end(e->app, LVD_E_FAULT);
+    if (w->verdict != LVD_RUN_DONE) lvd_app_end(e->app, LVD_E_FAULT);
     lvd_hooks.forks.abandon(w, e->stack);
     if (e->stack) lvd_stack_return(w, e, false);
-    if (w->verdict == LVD_DONE) { /* lvd_native_end */
+    if (w->verdict == LVD_RUN_DONE) { /* lvd_native_end */
       lvd_actor_publish(a);
       finish(w, e);
       return end;
@@ -314,13 +314,14 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   lvd_actor_publish(a);
   if (LVD_UNLIKELY(lvd_has_fd_watches(e))) lvd_hooks.polls.keep_last(e);
   uint32_t target = lvd_load_relaxed_u32(&e->target);
-  if (w->verdict == LVD_DONE) {
+  if (w->verdict == LVD_RUN_DONE) {
     finish(w, e);
-  } else if (w->verdict == LVD_YIELD || LVD_UNLIKELY(target != w->index) || lvd_entity_park(w, e)) {
+  } else if (w->verdict == LVD_RUN_YIELD || LVD_UNLIKELY(target != w->index) ||
+             lvd_entity_park(w, e)) {
     lvd_store_relaxed_u32(&e->state, LVD_READY);
     if (target != w->index)
       lvd_entity_hand_over(w, e, target);
-    else if (w->verdict == LVD_YIELD)
+    else if (w->verdict == LVD_RUN_YIELD)
       lvd_queue_put_after(w, e);
     else
       lvd_queue_put(w, e);
@@ -416,7 +417,7 @@ static void idle(lvd_worker *w) {
   w->retired = w->park_barrier_at - now;
   int64_t most = -1;
   if (w->ready_queues || lvd_hooks.forks.before_sleep(w, &most)) return;
-  uint32_t sleep = lvd_inbox_announce(&w->inbox);
+  uint32_t sleep = lvd_inbox_prepare_sleep(&w->inbox);
   if (sleep) {
     if (!lvd_load_relaxed_ptr(&w->commands) && lvd_hooks.forks.may_sleep(w)) {
       uint64_t timer = lvd_actor_timers_next(w);
@@ -430,7 +431,7 @@ static void idle(lvd_worker *w) {
       lvd_worker_sleep_end(w);
       lvd_watchdog_awake(w);
     }
-    lvd_inbox_awake(&w->inbox);
+    lvd_inbox_cancel_sleep(&w->inbox);
     lvd_lease_enter(&w->leased, leased_core(w));
   }
   lvd_hooks.forks.after_sleep(w);
@@ -524,7 +525,7 @@ lvd_status lvd_worker_prepare(lvd_runtime *rt, uint32_t i, int32_t cpu) {
   w->is_backup = i >= 2 * rt->workers;
   w->round_robin = rt->options.round_robin;
   lvd_store_relaxed_u64(&w->next_alarm, UINT64_MAX);
-  lvd_store_relaxed_u32(&w->given, 1);
+  lvd_store_relaxed_u32(&w->available, 1);
   w->pending_parks = lvd_os_alloc(lvd_entities_size(rt));
   w->escape = calloc(1, lvd_os_escape_size());
   return w->pending_parks && w->escape ? LVD_OK : LVD_E_MEMORY;

@@ -53,7 +53,7 @@ struct lvd_worker {
   lvd_inbox inbox;
   /* Set to 1 to request that the running entity yields; cleared by the worker (worker.c has the
    * order). */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 yield;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 yield;
   lvd_a32 running_queue; /* 1 + the queue index of the running entity; 0: none runs */
   /* Ticks: start of the running activation, moved forward by the time that fibers spent polling
    * and by steal time. */
@@ -67,14 +67,14 @@ struct lvd_worker {
   lvd_aptr commands; /* pending commands, the newest first */
 
   /* ---- Set when the worker is prepared. */
-  LVD_ALIGNED(LVD_LINE) lvd_runtime *rt;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_runtime *rt;
   uint32_t index;
   int32_t cpu;       /* number of its core in the system */
   lvd_leased leased; /* its part in the lease of the core */
   lvd_os_thread *thread;
   const unsigned char *low; /* lowest byte of the thread's stack */
   lvd_a32 runs;             /* 1: its thread has been started */
-  lvd_a32 given;            /* 1: its core is in the running set; under the runtime's lock */
+  lvd_a32 available;        /* 1: its core is in the running set; under the runtime's lock */
   /* The application that has reserved the core; null: none; under the runtime's lock. */
   lvd_aptr alone;
   bool clearing; /* a thread is vacating the core; under the runtime's lock */
@@ -113,7 +113,7 @@ struct lvd_worker {
   /* ---- The running activation. */
   lvd_entity *current;           /* null: none */
   lvd_os_escape *escape;         /* where a fault jumps to */
-  lvd_verdict verdict;           /* what the actor's run function has returned */
+  lvd_run_result verdict;        /* what the actor's run function has returned */
   volatile uint32_t abandonable; /* 1: a signal handler may jump to `escape` now */
   /* The activation at the clock's last tick, identified by its entity, by that entity's count of
    * activations and by the worker's count (an entity's memory may be reused), ... */

@@ -19,7 +19,7 @@ enum { LINE_BYTES = 4096, SECOND_NS = 1000000000 };
 struct lvd_shield {
   lvd_os_process command;
   int wire;
-  int64_t limit_ns;
+  int64_t timeout_ns;
   bool over, cut; /* the command has said that the shield has ended; the socket is closed */
   uint64_t failed;
   lvd_shield_report last;
@@ -29,7 +29,7 @@ struct lvd_shield {
 
 static _Thread_local char why[256];
 
-const char *lvd_shield_why(void) { return why; }
+const char *lvd_shield_error_text(void) { return why; }
 
 static lvd_status refuse(lvd_status status, const char *text) {
   snprintf(why, sizeof why, "%s", text);
@@ -69,7 +69,7 @@ static bool is(const char *line, const char *what) {
 
 /* Reads the next line, without its newline, or times out. */
 static lvd_status hear(lvd_shield *s, char line[LINE_BYTES]) {
-  uint64_t end = lvd_os_now_ns() + (uint64_t)s->limit_ns;
+  uint64_t end = lvd_os_now_ns() + (uint64_t)s->timeout_ns;
   for (;;) {
     char *stop = memchr(s->line, '\n', s->length);
     if (stop) {
@@ -80,9 +80,9 @@ static lvd_status hear(lvd_shield *s, char line[LINE_BYTES]) {
       memmove(s->line, stop + 1, s->length);
       return LVD_OK;
     }
-    if (s->cut || s->length == LINE_BYTES) return LVD_E_PEER;
+    if (s->cut || s->length == LINE_BYTES) return LVD_E_PEER_GONE;
     uint64_t now = lvd_os_now_ns();
-    if (now >= end) return LVD_E_TIME;
+    if (now >= end) return LVD_E_TIMEOUT;
     long got =
         lvd_os_socket_receive(s->wire, s->line + s->length, LINE_BYTES - s->length, end - now);
     if (got == 0) s->cut = true;
@@ -93,7 +93,7 @@ static lvd_status hear(lvd_shield *s, char line[LINE_BYTES]) {
 static void note(lvd_shield *s, const char *line) {
   if (is(line, "up")) {
     text_of(line, "cores", s->last.cores, sizeof s->last.cores);
-    text_of(line, "by", s->last.by, sizeof s->last.by);
+    text_of(line, "by", s->last.method, sizeof s->last.method);
     s->last.took_ns = number_of(line, "took_ns");
     s->last.threads = number_of(line, "threads");
     s->last.kernel_threads = number_of(line, "kernel_threads");
@@ -136,9 +136,9 @@ static lvd_status start(lvd_shield *s, const lvd_shield_options *o, int wire) {
   argument[n++] = "--pid", argument[n++] = process;
   argument[n++] = "--wire", argument[n++] = descriptor;
   if (o->thread) argument[n++] = "--thread", argument[n++] = thread;
-  if (o->by) argument[n++] = "--by", argument[n++] = o->by;
-  if (o->protect) argument[n++] = "--protect", argument[n++] = o->protect;
-  if (o->pin_lightest) argument[n++] = "--pin-lightest";
+  if (o->method) argument[n++] = "--by", argument[n++] = o->method;
+  if (o->exclude) argument[n++] = "--protect", argument[n++] = o->exclude;
+  if (o->single_target) argument[n++] = "--pin-lightest";
   argument[n] = NULL;
   return lvd_os_process_start(&s->command, o->command ? o->command : "levada", argument, NULL, NULL,
                               &wire, 1);
@@ -148,11 +148,11 @@ static lvd_status start(lvd_shield *s, const lvd_shield_options *o, int wire) {
 static lvd_status finish(lvd_shield *s) {
   lvd_status status = LVD_OK;
   lvd_os_close(s->wire); /* closed first: a command that keeps writing would otherwise block */
-  uint64_t end = lvd_os_now_ns() + (uint64_t)s->limit_ns;
+  uint64_t end = lvd_os_now_ns() + (uint64_t)s->timeout_ns;
   while (!lvd_os_process_has_exited(&s->command)) {
     uint64_t now = lvd_os_now_ns();
     if (now >= end) {
-      status = LVD_E_TIME;
+      status = LVD_E_TIMEOUT;
       break;
     }
     lvd_os_signal_wait(-1, -1, &s->command, (int64_t)(end - now));
@@ -162,13 +162,13 @@ static lvd_status finish(lvd_shield *s) {
   return status;
 }
 
-lvd_status lvd_shield_begin(const lvd_shield_options *options, lvd_shield **out) {
+lvd_status lvd_shield_raise(const lvd_shield_options *options, lvd_shield **out) {
   static const lvd_shield_options usual;
   const lvd_shield_options *o = options ? options : &usual;
   *why = 0;
-  if (!out || o->process < 0 || o->thread < 0 || o->time_limit_ns < 0)
+  if (!out || o->process < 0 || o->thread < 0 || o->timeout_ns < 0)
     return refuse(LVD_E_ARGUMENT, "an argument is null or negative");
-  if (!is_list(o->cores, "0123456789,-") || !is_list(o->protect, NULL) || !is_method(o->by) ||
+  if (!is_list(o->cores, "0123456789,-") || !is_list(o->exclude, NULL) || !is_method(o->method) ||
       (o->command && !*o->command))
     return refuse(LVD_E_ARGUMENT, "invalid list of cores, list of names, method or command");
   if (lvd_this_worker()) return refuse(LVD_E_STATE, "not in a fiber or an actor");
@@ -180,14 +180,14 @@ lvd_status lvd_shield_begin(const lvd_shield_options *options, lvd_shield **out)
     return refuse(LVD_E_SYSTEM, "cannot create a socket pair");
   }
   s->wire = end[0];
-  s->limit_ns = o->time_limit_ns ? o->time_limit_ns : 10 * (int64_t)SECOND_NS;
+  s->timeout_ns = o->timeout_ns ? o->timeout_ns : 10 * (int64_t)SECOND_NS;
   lvd_status status = start(s, o, end[1]);
   lvd_os_close(end[1]);
   if (status != LVD_OK) {
     lvd_os_close(s->wire);
     free(s);
     snprintf(why, sizeof why, "the command %.200s %s", o->command ? o->command : "levada",
-             status == LVD_E_UNKNOWN ? "is not there" : "cannot be started");
+             status == LVD_E_NOT_FOUND ? "is not there" : "cannot be started");
     return status;
   }
   char line[LINE_BYTES];
@@ -201,8 +201,8 @@ lvd_status lvd_shield_begin(const lvd_shield_options *options, lvd_shield **out)
     status = LVD_E_SYSTEM;
     text_of(line, "why", why, sizeof why);
   } else {
-    refuse(status, status == LVD_E_TIME ? "the shield was not up in time"
-                                        : "the command levada exited without a reply");
+    refuse(status, status == LVD_E_TIMEOUT ? "the shield was not up in time"
+                                           : "the command levada exited without a reply");
   }
   lvd_status ended = finish(s);
   return ended == LVD_OK ? status : ended;
@@ -210,7 +210,7 @@ lvd_status lvd_shield_begin(const lvd_shield_options *options, lvd_shield **out)
 
 /* ---- status and lowering ------------------------------------------------------------------ */
 
-lvd_status lvd_shield_ask(lvd_shield *s, lvd_shield_report *out) {
+lvd_status lvd_shield_status(lvd_shield *s, lvd_shield_report *out) {
   *why = 0;
   if (!s || !out) return refuse(LVD_E_ARGUMENT, "an argument is null");
   char line[LINE_BYTES];
@@ -221,13 +221,13 @@ lvd_status lvd_shield_ask(lvd_shield *s, lvd_shield_report *out) {
     if (status == LVD_OK) note(s, line);
   }
   *out = s->last;
-  if (s->over) return refuse(LVD_E_ENDED, "the shield was released, or its process has ended");
-  if (status == LVD_E_TIME) return refuse(status, "the command levada does not answer");
-  if (status == LVD_E_PEER) return refuse(status, "the command levada was killed");
+  if (s->over) return refuse(LVD_E_EOF, "the shield was released, or its process has ended");
+  if (status == LVD_E_TIMEOUT) return refuse(status, "the command levada does not answer");
+  if (status == LVD_E_PEER_GONE) return refuse(status, "the command levada was killed");
   return status;
 }
 
-lvd_status lvd_shield_end(lvd_shield *s) {
+lvd_status lvd_shield_lower(lvd_shield *s) {
   *why = 0;
   if (!s) return LVD_OK;
   lvd_os_socket_shutdown(s->wire);
@@ -237,8 +237,8 @@ lvd_status lvd_shield_end(lvd_shield *s) {
   while (!s->over && status == LVD_OK)
     if ((status = hear(s, line)) == LVD_OK) note(s, line);
   if (s->over) status = s->failed ? LVD_E_SYSTEM : LVD_OK;
-  if (status == LVD_E_TIME) refuse(status, "the command levada does not answer");
-  if (status == LVD_E_PEER) refuse(status, "the command levada was killed");
+  if (status == LVD_E_TIMEOUT) refuse(status, "the command levada does not answer");
+  if (status == LVD_E_PEER_GONE) refuse(status, "the command levada was killed");
   lvd_status ended = finish(s);
   return status == LVD_OK ? ended : status;
 }

@@ -23,7 +23,7 @@ LVD_COLD TASKID lvd_no_task(lvd_status status) {
 
 LVD_COLD lvd_status pb_status(void) { return last_status; }
 
-void pb_time_limit(int64_t timeout_ns) {
+void pb_set_timeout(int64_t timeout_ns) {
   lvd_store_relaxed_u64(&lvd_program_here()->time_limit,
                         timeout_ns < 0 ? 0 : 1 + (uint64_t)timeout_ns);
 }
@@ -80,7 +80,7 @@ lvd_unit *lvd_program_other(int process) {
 }
 
 static bool is_used(const lvd_unit *unit) {
-  return unit->held || lvd_remote_is_used(unit) || lvd_numbers_are_used(unit);
+  return unit->held || lvd_remote_task_is_used(unit) || lvd_numbers_are_used(unit);
 }
 
 /* A unit that is gone and no longer referred to; null: none. Under the lock. */
@@ -88,7 +88,7 @@ static lvd_unit *take_unused(void) {
   for (uint32_t i = 0; i < lvd_program_here()->units; i++) {
     lvd_unit *unit = lvd_program_here()->unit[i];
     if (lvd_unit_lives(unit) || is_used(unit)) continue;
-    lvd_remote_forget(unit);
+    lvd_remote_task_forget(unit);
     lvd_program_here()->units--;
     memmove(&lvd_program_here()->unit[i], &lvd_program_here()->unit[i + 1],
             (lvd_program_here()->units - i) * sizeof *lvd_program_here()->unit);
@@ -100,9 +100,9 @@ static lvd_unit *take_unused(void) {
 static lvd_status too_many(void) { return lvd_limit("PB_PROCESSES are loaded"); }
 
 static lvd_status cannot_load(const char *exec_name, lvd_status status) {
-  const char *why = lvd_window_why(), *image;
+  const char *why = lvd_window_error_text(), *image;
   char hint[LVD_FIBER_NAME + 128] = "";
-  if (status == LVD_E_UNKNOWN && !strchr(exec_name, '/') && strlen(exec_name) < 100) {
+  if (status == LVD_E_NOT_FOUND && !strchr(exec_name, '/') && strlen(exec_name) < 100) {
     snprintf(hint, sizeof hint, "./%s", exec_name);
     if (lvd_os_program_exists(hint))
       snprintf(hint, sizeof hint, "; did you mean \"./%s\"?", exec_name);
@@ -110,13 +110,13 @@ static lvd_status cannot_load(const char *exec_name, lvd_status status) {
       hint[0] = 0;
   }
   if (lvd_board_of(exec_name, &image) && *why) return lvd_misuse(status, "pb_load: %.200s", why);
-  if (status == LVD_E_PEER)
+  if (status == LVD_E_PEER_GONE)
     why = "it has ended without a call of pb_boot, which serves";
-  else if (status == LVD_E_TIME)
+  else if (status == LVD_E_TIMEOUT)
     why = "it has not called pb_boot, which serves, in time";
   else if (status == LVD_E_STATE)
     why = "threads load programs, procedures do not";
-  else if (status == LVD_E_UNKNOWN)
+  else if (status == LVD_E_NOT_FOUND)
     why = "there is no such program";
   else
     why = lvd_status_text(status);
@@ -127,7 +127,7 @@ static lvd_status load(const char *exec_name) {
   lvd_status status = pb_boot();
   if (status != LVD_OK) return status;
   lvd_unit *unit;
-  lvd_remote_collect();
+  lvd_remote_task_collect();
   do {
     lvd_os_lock(&lvd_program_here()->lock);
     unit = take_unused();
@@ -208,7 +208,7 @@ lvd_status pb_boot(void) {
  * misuse. */
 static char *failure_text(lvd_status status, const char *misused) {
   lvd_fault fault;
-  size_t size = lvd_app_why(lvd_program_here()->app, NULL, 0) + sizeof fault + 100 +
+  size_t size = lvd_app_wait_report(lvd_program_here()->app, NULL, 0) + sizeof fault + 100 +
                 LVD_RECORD_INLINE_BYTES,
          at = 0;
   char *text = calloc(1, size);
@@ -220,7 +220,7 @@ static char *failure_text(lvd_status status, const char *misused) {
   if (faulted || status == LVD_OK)
     at += lvd_units_why(lvd_program_here()->app, text + at, size - at);
   else
-    at += lvd_app_why(lvd_program_here()->app, text, size);
+    at += lvd_app_wait_report(lvd_program_here()->app, text, size);
   if (*misused && at < size) snprintf(text + at, size - at, "%s\n", misused);
   return text;
 }
@@ -234,16 +234,14 @@ lvd_status pb_finish(void) {
     return lvd_misuse(LVD_E_STATE, "pb_finish()%s: a procedure would wait for its own end",
                       lvd_misuse_in(in));
   }
-  int64_t limit = lvd_program_limit(),
-          ms = limit < 0 ? -1 : limit / 1000000 + (limit % 1000000 != 0);
   lvd_numbers_leave(lvd_caller());
   lvd_app_close(lvd_program_here()->app);
-  lvd_status status = lvd_app_wait(lvd_program_here()->app, ms);
+  lvd_status status = lvd_app_wait(lvd_program_here()->app, lvd_program_limit());
   /* Tasks that were started in other processes and not waited for. */
   for (TASKID t = lvd_program_here()->tasks; t && status == LVD_OK; t = t->next)
     if (t->call) status = pb_wait(t);
-  if (status == LVD_E_TIME) return status;
-  lvd_remote_collect();
+  if (status == LVD_E_TIMEOUT) return status;
+  lvd_remote_task_collect();
   lvd_numbers_watch_ends(lvd_program_here());
   if (status == LVD_OK) lvd_numbers_tell_unread();
   char misused[LVD_RECORD_INLINE_BYTES];
@@ -253,14 +251,14 @@ lvd_status pb_finish(void) {
   lvd_app_unload(lvd_program_here()->app); /* and its streams */
   lvd_runtime_destroy(lvd_program_here()->rt);
   lvd_tasks_free(lvd_program_here());
-  lvd_remote_free(lvd_program_here());
+  lvd_remote_tasks_free(lvd_program_here());
   lvd_program_here()->units = 0;
-  pb_time_limit(-1);
+  pb_set_timeout(-1);
   lvd_store_release_u32(&lvd_program_here()->booted, 0);
   return status == LVD_OK ? misuse : status;
 }
 
-const char *pb_why(void) {
+const char *pb_error_text(void) {
   const char *why = lvd_program_here()->why;
   return why ? why : "";
 }
@@ -305,7 +303,7 @@ lvd_status lvd_program_settle(void) {
   lvd_status status = LVD_OK;
   lvd_numbers_leave(lvd_caller());
   for (TASKID t; status == LVD_OK && (t = started());) status = pb_wait(t);
-  lvd_remote_collect();
+  lvd_remote_task_collect();
   if (status != LVD_OK) return status;
   lvd_numbers_tell_unread();
   return lvd_misuses_take(lvd_program_here(), lvd_program_here()->misused);
@@ -321,7 +319,7 @@ void lvd_program_part(lvd_app *app) {
   if (!p) return;
   app->program = NULL;
   lvd_tasks_free(p);
-  lvd_remote_free(p);
+  lvd_remote_tasks_free(p);
   lvd_numbers_drop(p->numbers);
   lvd_add_relaxed_u32(&lvd_programs_hosted, UINT32_MAX);
   free(p);

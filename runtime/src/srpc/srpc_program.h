@@ -121,17 +121,18 @@ void lvd_tasks_free(lvd_program_state *p); /* nothing runs */
 
 /* ---- srpc_remote_tasks.c --------------------------------------------------------------------- */
 
-/* LVD_OK; LVD_E_UNKNOWN: the process does not have that procedure, and `near` is replaced by its
- * nearest name, if that is nearer; LVD_E_PEER: it has exited. */
-lvd_status lvd_remote_knows(lvd_unit *unit, const char *name, char near[LVD_TASK_NAME_BYTES]);
-TASKID lvd_remote_create(lvd_unit *unit, const char *name, int prio); /* the unit is held */
-lvd_status lvd_remote_start(TASKID t);                                /* under the lock */
-lvd_status lvd_remote_signal(TASKID t, uint32_t data);
-void lvd_remote_release(TASKID t);
-bool lvd_remote_is_used(const lvd_unit *unit); /* by tasks; under the lock */
-void lvd_remote_forget(const lvd_unit *maker); /* the tasks that it created; under the lock */
-void lvd_remote_collect(void);                 /* answers that came too late */
-void lvd_remote_free(lvd_program_state *p);    /* all units are gone */
+/* LVD_OK; LVD_E_NOT_FOUND: the process does not have that procedure, and `near` is replaced by its
+ * nearest name, if that is nearer; LVD_E_PEER_GONE: it has exited. */
+lvd_status lvd_remote_task_is_known(lvd_unit *unit, const char *name,
+                                    char near[LVD_TASK_NAME_BYTES]);
+TASKID lvd_remote_task_create(lvd_unit *unit, const char *name, int prio); /* the unit is held */
+lvd_status lvd_remote_task_start(TASKID t);                                /* under the lock */
+lvd_status lvd_remote_task_signal(TASKID t, uint32_t data);
+void lvd_remote_task_release(TASKID t);
+bool lvd_remote_task_is_used(const lvd_unit *unit); /* by tasks; under the lock */
+void lvd_remote_task_forget(const lvd_unit *maker); /* the tasks that it created; under the lock */
+void lvd_remote_task_collect(void);                 /* answers that came too late */
+void lvd_remote_tasks_free(lvd_program_state *p);   /* all units are gone */
 
 /* ---- srpc_streams.c -------------------------------------------------------------------------- */
 

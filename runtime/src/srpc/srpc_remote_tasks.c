@@ -33,7 +33,7 @@ static void give_up(lvd_call *c) {
 }
 
 /* Frees those that have been answered meanwhile. */
-void lvd_remote_collect(void) {
+void lvd_remote_task_collect(void) {
   lvd_os_lock(&lvd_program_here()->lock);
   for (unasked **at = &lvd_program_here()->unasked, *u; (u = *at);) {
     bool returned;
@@ -48,7 +48,7 @@ void lvd_remote_collect(void) {
   lvd_os_unlock(&lvd_program_here()->lock);
 }
 
-void lvd_remote_free(lvd_program_state *p) {
+void lvd_remote_tasks_free(lvd_program_state *p) {
   for (unasked *u = p->unasked, *next; u; u = next) {
     next = u->next;
     free(u);
@@ -78,19 +78,20 @@ static message message_about(const TASKID t, uint32_t data) {
   return m;
 }
 
-lvd_status lvd_remote_knows(lvd_unit *unit, const char *name, char near[LVD_TASK_NAME_BYTES]) {
+lvd_status lvd_remote_task_is_known(lvd_unit *unit, const char *name,
+                                    char near[LVD_TASK_NAME_BYTES]) {
   message m = {.number = UINT32_MAX};
   char there[LVD_TASK_NAME_BYTES] = "";
   lvd_task_copy_name(m.name, name);
   bool answered;
   lvd_status status = request(unit, "srpc.knows", &m, &answered, there);
-  bool knows = status == LVD_OK, gone = status == LVD_E_PEER;
+  bool knows = status == LVD_OK, gone = status == LVD_E_PEER_GONE;
   there[sizeof there - 1] = 0;
   if (answered && !knows) lvd_closest_name(near, name, there);
-  return knows || gone || !answered ? status : LVD_E_UNKNOWN;
+  return knows || gone || !answered ? status : LVD_E_NOT_FOUND;
 }
 
-TASKID lvd_remote_create(lvd_unit *unit, const char *name, int prio) {
+TASKID lvd_remote_task_create(lvd_unit *unit, const char *name, int prio) {
   lvd_os_lock(&lvd_program_here()->lock);
   TASKID t = lvd_task_enter(name, NULL, prio);
   if (t) {
@@ -101,31 +102,31 @@ TASKID lvd_remote_create(lvd_unit *unit, const char *name, int prio) {
   return t ? t : lvd_no_task(LVD_E_MEMORY);
 }
 
-lvd_status lvd_remote_start(TASKID t) {
+lvd_status lvd_remote_task_start(TASKID t) {
   const message m = message_about(t, 0);
   const lvd_call_options o = {.priority = t->prio,
                               .stack = (size_t)lvd_load_relaxed_u64(&lvd_program_here()->stack)};
   return lvd_call_start(t->unit, "srpc.run", &m, sizeof m, &o, &t->call);
 }
 
-lvd_status lvd_remote_signal(TASKID t, uint32_t data) {
+lvd_status lvd_remote_task_signal(TASKID t, uint32_t data) {
   const message m = message_about(t, data);
   return request(t->unit, "srpc.signal", &m, NULL, NULL);
 }
 
-void lvd_remote_release(TASKID t) {
+void lvd_remote_task_release(TASKID t) {
   const message m = message_about(t, 0);
   request(t->unit, "srpc.release", &m, NULL, NULL);
 }
 
-bool lvd_remote_is_used(const lvd_unit *unit) {
+bool lvd_remote_task_is_used(const lvd_unit *unit) {
   bool used = false;
   for (TASKID t = lvd_program_here()->tasks; t; t = t->next)
     used |= t->unit == unit || (t->maker == unit ? t->self != NULL : t->leads == unit);
   return used;
 }
 
-void lvd_remote_forget(const lvd_unit *maker) {
+void lvd_remote_task_forget(const lvd_unit *maker) {
   for (TASKID *at = &lvd_program_here()->tasks; *at;) {
     if ((*at)->maker == maker)
       lvd_task_forget(at);
@@ -184,7 +185,7 @@ static lvd_status knows(lvd_frame *f) {
     memcpy(f->result, near, sizeof near);
     f->result_size = sizeof near;
   }
-  return LVD_E_UNKNOWN;
+  return LVD_E_NOT_FOUND;
 }
 
 /* While a task runs, only its fiber can drop it. */
@@ -206,7 +207,7 @@ static lvd_status run(lvd_frame *f) {
   if (function) lvd_task_call(t, function);
   lvd_numbers_leave(self);
   lvd_task_runs_as(t, NULL);
-  return function ? LVD_OK : LVD_E_UNKNOWN;
+  return function ? LVD_OK : LVD_E_NOT_FOUND;
 }
 
 static lvd_status take_signal(lvd_frame *f) {

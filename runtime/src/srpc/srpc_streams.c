@@ -38,7 +38,7 @@ typedef struct entry {
   bool opening;      /* the stream is being opened with that process, without the lock */
   lvd_event *opened; /* set when that is done, for a caller that waits; or null */
   uint32_t capacity, threshold;
-  int64_t time_limit_ns;
+  int64_t timeout_ns;
   lvd_a32 claimed;   /* both sides are known: no wait can be for a side that never comes */
   uint64_t since_ns; /* when a side first waited for one that has not come, ns; 0: never */
   bool waits, sends; /* a side waits now; for room, else for elements */
@@ -429,7 +429,7 @@ void lvd_numbers_tell_unread(void) {
                           : 0;
     lvd_os_unlock(&p->lock);
     if (left)
-      lvd_misuse(LVD_E_PEER,
+      lvd_misuse(LVD_E_PEER_GONE,
                  "stream %d: %u element%s put, and no other side has created the stream", i, left,
                  left == 1 ? " was" : "s were");
   }
@@ -525,15 +525,15 @@ lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold) {
   return s ? too_late("stream_configure", sID) : LVD_OK;
 }
 
-lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns) {
+lvd_status stream_set_timeout(STREAM_ID sID, int64_t timeout_ns) {
   LVD_NO_ABANDON;
   entry *e = entry_of(sID);
-  if (!e) return no_number("stream_time_limit", sID);
+  if (!e) return no_number("stream_set_timeout", sID);
   lvd_os_lock(&lvd_program_here()->lock);
   if (is_over(e)) reset(e);
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
-  e->time_limit_ns = timeout_ns < 0 ? 0 : timeout_ns ? timeout_ns : 1;
-  if (s) s->time_limit_ns = timeout_ns;
+  e->timeout_ns = timeout_ns < 0 ? 0 : timeout_ns ? timeout_ns : 1;
+  if (s) s->timeout_ns = timeout_ns;
   lvd_os_unlock(&lvd_program_here()->lock);
   return LVD_OK;
 }
@@ -543,9 +543,9 @@ lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns) {
 /* Closes an end that this process has not taken and will not take. */
 static void leave_unused(lvd_stream *s, bool sender) {
   if (sender)
-    lvd_stream_end(s, LVD_OK);
+    lvd_stream_close_sender(s, LVD_OK);
   else
-    lvd_stream_leave(s);
+    lvd_stream_close_receiver(s);
 }
 
 static void leave_side(side *its) {
@@ -628,7 +628,7 @@ static lvd_status await_opening(entry *e) {
   lvd_event_init(&opened);
   e->opened = &opened;
   lvd_os_unlock(&lvd_program_here()->lock);
-  lvd_status status = lvd_event_wait(&opened, NULL, e->time_limit_ns ? e->time_limit_ns : -1);
+  lvd_status status = lvd_event_wait(&opened, NULL, e->timeout_ns ? e->timeout_ns : -1);
   lvd_os_lock(&lvd_program_here()->lock);
   if (e->opened == &opened) e->opened = NULL;
   return status;
@@ -652,7 +652,7 @@ static lvd_status make_stream(entry *e, size_t size, lvd_stream **out) {
                           .elem_size = (uint32_t)size,
                           .capacity = e->capacity,
                           .threshold = e->threshold,
-                          .time_limit_ns = e->time_limit_ns};
+                          .timeout_ns = e->timeout_ns};
   if (e->unit && e->sides == 1) return open_shared(e, o, out);
   return lvd_stream_create(lvd_program_here()->app, &o, out);
 }

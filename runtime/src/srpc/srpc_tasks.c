@@ -194,7 +194,7 @@ void lvd_tasks_free(lvd_program_state *p) {
 /* The caller's core; for a thread that is no worker, the first. */
 static uint32_t worker_here(void) {
   const lvd_worker *w = lvd_this_worker();
-  return w ? w->index % lvd_workers(lvd_program_here()->rt) : 0;
+  return w ? w->index % lvd_worker_count(lvd_program_here()->rt) : 0;
 }
 
 /* The cores in turn (round robin). */
@@ -202,7 +202,7 @@ static uint32_t worker_in_turn(void) {
   lvd_os_lock(&lvd_program_here()->lock);
   uint32_t next = lvd_program_here()->next_worker++;
   lvd_os_unlock(&lvd_program_here()->lock);
-  return (1 + next) % lvd_workers(lvd_program_here()->rt);
+  return (1 + next) % lvd_worker_count(lvd_program_here()->rt);
 }
 
 /* The same, except `one`, if there is another. */
@@ -224,16 +224,16 @@ static TASKID no_such_name(const char *call, const char *name) {
 
 static TASKID unknown(const char *call, const char *name, const char *near) {
   if (*near)
-    lvd_misuse(LVD_E_UNKNOWN, "%s\"%s\"): no procedure has this name; did you mean \"%s\"?", call,
+    lvd_misuse(LVD_E_NOT_FOUND, "%s\"%s\"): no procedure has this name; did you mean \"%s\"?", call,
                name, near);
   else if (lvd_procedure_find(name))
-    lvd_misuse(LVD_E_UNKNOWN,
+    lvd_misuse(LVD_E_NOT_FOUND,
                "%s\"%s\"): no procedure has this name; LVD_PROCEDURE(%s) registers one for "
                "lvd_call_start, PB_PROCEDURE(%s) for pb_create",
                call, name, name, name);
   else
     lvd_misuse(
-        LVD_E_UNKNOWN,
+        LVD_E_NOT_FOUND,
         "%s\"%s\"): no procedure has this name; PB_PROCEDURE(%s) at file scope registers one", call,
         name, name);
   return NULL;
@@ -258,15 +258,15 @@ typedef struct known {
 static lvd_status ask_all(const char *name, lvd_unit *const *other, uint32_t count, known *k) {
   *k = (known){0};
   for (uint32_t i = 0; i < count; i++) {
-    lvd_status status = lvd_remote_knows(other[i], name, k->near);
-    k->gone |= status == LVD_E_PEER;
-    if (status == LVD_E_UNKNOWN || status == LVD_E_PEER) continue;
+    lvd_status status = lvd_remote_task_is_known(other[i], name, k->near);
+    k->gone |= status == LVD_E_PEER_GONE;
+    if (status == LVD_E_NOT_FOUND || status == LVD_E_PEER_GONE) continue;
     if (status != LVD_OK) return status;
     if (k->by) k->by_another = other[i];
     if (k->by) return LVD_E_STATE; /* ambiguous */
     k->by = other[i];
   }
-  return k->gone && !k->by ? LVD_E_PEER : LVD_OK;
+  return k->gone && !k->by ? LVD_E_PEER_GONE : LVD_OK;
 }
 
 /* A missing answer is no misuse. */
@@ -274,7 +274,7 @@ static TASKID not_known(const char *call, const char *name, lvd_status status, c
   if (status == LVD_E_STATE)
     lvd_misuse(status, "%s\"%s\"): %s and %s have it; pb_create_in says which is meant", call, name,
                lvd_unit_name(k->by), lvd_unit_name(k->by_another));
-  else if (status == LVD_E_PEER)
+  else if (status == LVD_E_PEER_GONE)
     lvd_misuse(status, "%s\"%s\"): a process has ended before it said whether it has it", call,
                name);
   return lvd_no_task(status);
@@ -290,8 +290,8 @@ TASKID pb_create(const char *p_task, int prio) {
   known k;
   uint32_t n = lvd_program_others(other);
   status = ask_all(p_task, other, n, &k);
-  bool here = status == LVD_OK || (status == LVD_E_PEER && lvd_task_procedure(p_task));
-  TASKID t = status == LVD_OK && k.by ? lvd_remote_create(k.by, p_task, prio)
+  bool here = status == LVD_OK || (status == LVD_E_PEER_GONE && lvd_task_procedure(p_task));
+  TASKID t = status == LVD_OK && k.by ? lvd_remote_task_create(k.by, p_task, prio)
              : here                   ? new_task_here(call, p_task, prio, k.near)
                                       : not_known(call, p_task, status, &k);
   lvd_program_let_go(other, n);
@@ -309,13 +309,13 @@ TASKID pb_create_in(int process, const char *p_task, int prio) {
     return new_task_here(call, p_task, prio, near);
   lvd_unit *unit = lvd_program_other(process);
   if (!unit) {
-    lvd_misuse(LVD_E_PEER, "%s\"%s\"): no process of this number is loaded", call, p_task);
+    lvd_misuse(LVD_E_PEER_GONE, "%s\"%s\"): no process of this number is loaded", call, p_task);
     return NULL;
   }
-  status = lvd_remote_knows(unit, p_task, near);
-  TASKID t = status == LVD_OK          ? lvd_remote_create(unit, p_task, prio)
-             : status == LVD_E_UNKNOWN ? unknown(call, p_task, near)
-                                       : lvd_no_task(status);
+  status = lvd_remote_task_is_known(unit, p_task, near);
+  TASKID t = status == LVD_OK            ? lvd_remote_task_create(unit, p_task, prio)
+             : status == LVD_E_NOT_FOUND ? unknown(call, p_task, near)
+                                         : lvd_no_task(status);
   lvd_program_let_go(&unit, 1);
   return t;
 }
@@ -366,7 +366,7 @@ static void run_task(void *argument) {
 /* Under the lock: neither way of starting waits. */
 static lvd_status start(TASKID t) {
   if (t->released || t->fiber || t->call) return LVD_E_STATE;
-  if (t->unit) return lvd_remote_start(t);
+  if (t->unit) return lvd_remote_task_start(t);
   lvd_fiber_options o = {.name = t->name,
                          .priority = t->prio,
                          .place = LVD_WORKER(t->worker),
@@ -432,7 +432,7 @@ static lvd_status wait_for(const char *name, TASKID t, int64_t timeout_ns) {
   if (call) {
     status = lvd_call_wait_any(&call, 1, timeout_ns, &which);
   } else {
-    const lvd_want end = {.event = &fiber->done};
+    const lvd_wait_item end = {.event = &fiber->done};
     status = lvd_wait_any(&end, 1, timeout_ns, &which);
   }
   lvd_os_lock(&lvd_program_here()->lock);
@@ -447,9 +447,9 @@ static lvd_status wait_for(const char *name, TASKID t, int64_t timeout_ns) {
   return deadlocked(name, t, status);
 }
 
-lvd_status pb_wait_for(TASKID t, int64_t timeout_ns) {
+lvd_status pb_wait_timeout(TASKID t, int64_t timeout_ns) {
   LVD_NO_ABANDON;
-  return wait_for("pb_wait_for", t, timeout_ns);
+  return wait_for("pb_wait_timeout", t, timeout_ns);
 }
 
 lvd_status pb_wait(TASKID t) {
@@ -457,11 +457,11 @@ lvd_status pb_wait(TASKID t) {
   return wait_for("pb_wait", t, lvd_program_limit());
 }
 
-size_t pb_task_why(TASKID t, char *text, size_t size) {
+size_t pb_task_error_text(TASKID t, char *text, size_t size) {
   lvd_fault fault;
   if (text && size) text[0] = 0;
   if (!t || t->released) return 0;
-  if (t->unit) return lvd_unit_why(t->unit, text, size);
+  if (t->unit) return lvd_unit_error_text(t->unit, text, size);
   if (!lvd_app_fault(lvd_program_here()->app, &fault)) return 0;
   return (size_t)snprintf(text, size, "%s: %s", fault.actor ? fault.actor : "program",
                           fault.message);
@@ -507,7 +507,7 @@ lvd_status pb_release(TASKID t) {
   if (!mine) return misused_task("pb_release", t, was_released);
   if (started) return status; /* the caller was cancelled, or another waits for it */
   if (was.unit) {
-    lvd_remote_release(&was);
+    lvd_remote_task_release(&was);
     lvd_program_let_go(&was.unit, 1);
   }
   return status;
@@ -520,7 +520,7 @@ lvd_status pb_signal(TASKID t, u32 data) {
   bool released = t->released;
   lvd_os_unlock(&lvd_program_here()->lock);
   if (released) return misused_task("pb_signal", t, was_released);
-  return t->unit ? lvd_remote_signal(t, data) : lvd_event_set(&t->signal, data);
+  return t->unit ? lvd_remote_task_signal(t, data) : lvd_event_set(&t->signal, data);
 }
 
 lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {

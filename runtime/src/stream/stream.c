@@ -38,9 +38,9 @@ static stream *new_stream(lvd_app *app, lvd_channel *ch, const lvd_stream_option
   s->app = app;
   s->channel = ch;
   copy_name(s->name, o->name ? o->name : "stream");
-  lvd_sleeper_init(&s->sender.sleeper, spin);
-  lvd_sleeper_init(&s->receiver.sleeper, spin);
-  s->sender.sleeper.kind = s->receiver.sleeper.kind = LVD_SLEEPS_AT_STREAM;
+  lvd_wait_point_init(&s->sender.wait_point, spin);
+  lvd_wait_point_init(&s->receiver.wait_point, spin);
+  s->sender.wait_point.kind = s->receiver.wait_point.kind = LVD_SLEEPS_AT_STREAM;
   s->sender.stream = s->receiver.stream = s;
   s->sender.is_sender = true;
   static lvd_a32 last_serial;
@@ -52,11 +52,11 @@ static stream *new_stream(lvd_app *app, lvd_channel *ch, const lvd_stream_option
 /* Adds the stream to its application; its handles are attached. */
 static void enter(stream *s, const lvd_stream_options *o) {
   lvd_app *app = s->app;
-  s->face.put.self = &s->sender.sleeper.waiter;
-  s->face.get.self = &s->receiver.sleeper.waiter;
+  s->face.put.self = &s->sender.wait_point.waiter;
+  s->face.get.self = &s->receiver.wait_point.waiter;
   s->face.put.threshold = (s->face.put.capacity + 3) / 4;
   s->face.get.threshold = o->threshold ? o->threshold : 1;
-  s->face.time_limit_ns = o->time_limit_ns ? o->time_limit_ns : -1;
+  s->face.timeout_ns = o->timeout_ns ? o->timeout_ns : -1;
   lvd_os_lock(&app->blocks_lock);
   s->next = app->streams;
   if (s->next) s->next->previous = s;
@@ -83,7 +83,7 @@ lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *o, lvd_stre
   bool fenced = app->rt->fenced;
   s->peer = lvd_stream_waiter(s, false);
   lvd_producer_attach(&s->face.put, ch, &s->peer, fenced);
-  lvd_consumer_attach(&s->face.get, ch, 0, &s->sender.sleeper.waiter, fenced);
+  lvd_consumer_attach(&s->face.get, ch, 0, &s->sender.wait_point.waiter, fenced);
   enter(s, o);
   *out = &s->face;
   return LVD_OK;
@@ -114,12 +114,12 @@ static void shut(stream_end *e, lvd_status why) {
   if (e->closed) return;
   e->closed = true;
   if (e->is_sender) {
-    lvd_end(&s->face.put, why);
+    lvd_producer_close(&s->face.put, why);
     /* So that the next put takes the slow path and is refused. */
     s->face.put.limit = s->face.put.put;
   } else {
     s->face.get.limit = s->face.get.got;
-    lvd_leave(&s->face.get);
+    lvd_consumer_close(&s->face.get);
   }
 }
 
@@ -230,7 +230,7 @@ const char *lvd_stream_name(const lvd_stream *s) { return s ? ((const stream *)s
 
 /* ---- claiming an end ------------------------------------------------------------------------ */
 
-bool lvd_stream_is_mine(const lvd_stream *s, bool sender) {
+bool lvd_stream_is_owner(const lvd_stream *s, bool sender) {
   return s && lvd_stream_has(s, lvd_caller(), sender);
 }
 
@@ -305,7 +305,7 @@ static void close_end(stream_end *e, lvd_status why) {
   unclaim(e);
 }
 
-lvd_status lvd_stream_end(lvd_stream *face, lvd_status why) {
+lvd_status lvd_stream_close_sender(lvd_stream *face, lvd_status why) {
   LVD_NO_ABANDON;
   stream_end *e = &stream_of(face)->sender;
   lvd_status status = claim(e);
@@ -313,7 +313,7 @@ lvd_status lvd_stream_end(lvd_stream *face, lvd_status why) {
   return status;
 }
 
-lvd_status lvd_stream_leave(lvd_stream *face) {
+lvd_status lvd_stream_close_receiver(lvd_stream *face) {
   LVD_NO_ABANDON;
   stream_end *e = &stream_of(face)->receiver;
   lvd_status status = claim(e);
@@ -350,7 +350,7 @@ bool lvd_stream_close(lvd_stream *face) {
   return any;
 }
 
-lvd_status lvd_stream_give_up(lvd_stream *face) {
+lvd_status lvd_stream_release_end(lvd_stream *face) {
   LVD_NO_ABANDON;
   stream *s = stream_of(face);
   void *me = lvd_caller();
@@ -380,13 +380,13 @@ static void flush_end(stream_end *e) {
       lvd_store_relaxed_u32(&e->stream->unpushed, unpushed);
     if (lvd_load_relaxed_u32(&p->channel->flushed) == (uint32_t)p->pushed) return;
     lvd_store_relaxed_u32(&p->channel->flushed, (uint32_t)p->pushed);
-    lvd_barrier_light(p->fenced);
+    lvd_membarrier_light(p->fenced);
     lvd_wake_consumers(p, true);
   } else {
     lvd_consumer *c = &e->stream->face.get;
     if (lvd_load_relaxed_u32(&c->lines->released) == (uint32_t)c->popped) return;
     lvd_store_relaxed_u32(&c->lines->released, (uint32_t)c->popped);
-    lvd_barrier_light(c->fenced);
+    lvd_membarrier_light(c->fenced);
     lvd_wake_producer(c, true);
   }
 }
@@ -434,7 +434,7 @@ lvd_status lvd_stream_wait_elements(lvd_stream *face, uint32_t n, int64_t timeou
   if (status != LVD_OK) return status;
   lvd_app *app = s->app;
   uint32_t which;
-  lvd_want want = {.elements = &face->get, .n = n};
+  lvd_wait_item want = {.elements = &face->get, .n = n};
   lvd_thread_waiters_inside(app);
   if (!s->automatic.on || lvd_elements(&face->get, n) >= n)
     status = lvd_wait_elements(&face->get, n, timeout_ns);
@@ -448,8 +448,8 @@ lvd_status lvd_stream_wait_elements(lvd_stream *face, uint32_t n, int64_t timeou
 lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t timeout_ns,
                              uint32_t *which) {
   LVD_NO_ABANDON;
-  if (!face || !which || count == 0 || count > LVD_WANTS) return LVD_E_ARGUMENT;
-  lvd_want want[LVD_WANTS];
+  if (!face || !which || count == 0 || count > LVD_WAIT_ITEMS_MAX) return LVD_E_ARGUMENT;
+  lvd_wait_item want[LVD_WAIT_ITEMS_MAX];
   uint32_t first = 0, at = count;
   uint64_t last = 0;
   lvd_app *app = face[0] ? stream_of(face[0])->app : NULL; /* the common application; else null */
@@ -463,7 +463,7 @@ lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t ti
     first = (i + 1) % count;
   }
   for (uint32_t i = 0; i < count; i++)
-    want[i] = (lvd_want){.elements = &face[(first + i) % count]->get, .n = 1};
+    want[i] = (lvd_wait_item){.elements = &face[(first + i) % count]->get, .n = 1};
   if (app) lvd_thread_waiters_inside(app);
   lvd_status status = lvd_threshold_wait(want, count, timeout_ns, &at);
   if (at < count) { /* else no stream was selected */
@@ -509,8 +509,8 @@ LVD_RACY_READ static void read_stream(const stream *s, lvd_stream_counters *out)
   if (s->shared && lvd_hooks.shared.is_theirs(s->shared, false)) out->got = out->put - out->fill;
   out->receiver_wakes = p->wakes;
   out->sender_wakes = c->wakes;
-  out->receiver_waits = s->receiver.sleeper.sleeps;
-  out->sender_waits = s->sender.sleeper.sleeps;
+  out->receiver_waits = s->receiver.wait_point.sleeps;
+  out->sender_waits = s->sender.wait_point.sleeps;
 }
 
 lvd_status lvd_stream_counters_read(const lvd_stream *face, lvd_stream_counters *out) {

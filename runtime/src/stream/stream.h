@@ -7,11 +7,11 @@
 
 #include "../sched/fiber.h"
 
-typedef struct lvd_stream_end {
-  lvd_sleeper sleeper;
+typedef struct lvd_stream_close_sender {
+  lvd_wait_point wait_point;
   lvd_aptr owner;   /* a fiber, or the address that identifies a thread; null: no owner */
   lvd_fiber *fiber; /* the fiber that has it on its list; null: a thread's, if it has an owner */
-  struct lvd_stream_end *next, *previous;
+  struct lvd_stream_close_sender *next, *previous;
   struct stream *stream;
   bool is_sender;
   bool closed;
@@ -93,8 +93,8 @@ lvd_status lvd_stream_over(lvd_app *app, lvd_shared_stream *shared, lvd_channel 
 
 /* The waiter that is woken when this process can continue at an end. */
 static inline lvd_waiter *lvd_stream_waiter(stream *s, bool sender) {
-  if (sender) return &s->sender.sleeper.waiter;
-  return s->automatic.on ? &s->automatic.waker : &s->receiver.sleeper.waiter;
+  if (sender) return &s->sender.wait_point.waiter;
+  return s->automatic.on ? &s->automatic.waker : &s->receiver.wait_point.waiter;
 }
 
 /* How many elements the sender has put and not pushed, and has gone to wait then, in this
@@ -113,7 +113,7 @@ static inline bool lvd_stream_has(const lvd_stream *face, const void *user, bool
 
 void lvd_threshold_begin(stream *s);
 /* lvd_wait_any for elements of streams, with automatic thresholds. */
-lvd_status lvd_threshold_wait(const lvd_want *want, uint32_t count, int64_t timeout_ns,
+lvd_status lvd_threshold_wait(const lvd_wait_item *want, uint32_t count, int64_t timeout_ns,
                               uint32_t *which);
 
 /* ---- shared_stream.c: streams with another process ------------------------------------------- */

@@ -33,9 +33,9 @@ enum {
 /* Only the first wake-up of a sleep is measured: later ones find the receiver awake. */
 static bool wake_measured(lvd_waiter *self) {
   stream *s = (stream *)((char *)self - offsetof(stream, automatic.waker));
-  lvd_waiter *sleeper = &s->receiver.sleeper.waiter;
+  lvd_waiter *wait_point = &s->receiver.wait_point.waiter;
   uint64_t at = lvd_os_ticks();
-  if (!sleeper->wake(sleeper)) return false;
+  if (!wait_point->wake(wait_point)) return false;
   lvd_store_relaxed_u64(&s->automatic.woken_at, at);
   lvd_store_relaxed_u64(&s->automatic.waking, lvd_os_ticks() - at);
   return true;
@@ -57,7 +57,7 @@ static void average(lvd_average *a, uint64_t x) {
 static void choose(stream *s) {
   lvd_auto_threshold *a = &s->automatic;
   lvd_consumer *c = &s->face.get;
-  uint64_t looks = lvd_os_ns_to_ticks((uint64_t)s->receiver.sleeper.spin_us * 1000);
+  uint64_t looks = lvd_os_ns_to_ticks((uint64_t)s->receiver.wait_point.spin_us * 1000);
   uint64_t most = c->capacity / 2, worth = SHARE * a->cost.mean, k = 1;
   if (a->each.mean > looks * FRACTION) k = worth * FRACTION / a->each.mean;
   if (k > most) k = most;
@@ -103,17 +103,17 @@ static void count_slow(stream *s, uint64_t waited) {
   choose(s);
 }
 
-static stream *automatic_of(const lvd_want *want) {
+static stream *automatic_of(const lvd_wait_item *want) {
   stream *s = (stream *)((char *)want->elements - offsetof(lvd_stream, get));
   return s->automatic.on ? s : NULL;
 }
 
-lvd_status lvd_threshold_wait(const lvd_want *want, uint32_t count, int64_t timeout_ns,
+lvd_status lvd_threshold_wait(const lvd_wait_item *want, uint32_t count, int64_t timeout_ns,
                               uint32_t *which) {
   uint64_t before = lvd_os_ticks(), patience = 0;
   /* The sleep count is the same at all of them. */
-  const lvd_sleeper *sleeper = lvd_want_sleeper(&want[0]);
-  uint64_t sleeps = sleeper->sleeps;
+  const lvd_wait_point *wait_point = lvd_wait_item_point(&want[0]);
+  uint64_t sleeps = wait_point->sleeps;
   for (uint32_t i = 0; i < count; i++) {
     stream *s = automatic_of(&want[i]);
     if (!s) continue;
@@ -128,15 +128,15 @@ lvd_status lvd_threshold_wait(const lvd_want *want, uint32_t count, int64_t time
     for (uint32_t i = 0; i < count; i++) {
       stream *s = automatic_of(&want[i]);
       if (s) count_slow(s, now - before);
-      if (s && status == LVD_E_TIME) s->face.get.threshold = 1;
+      if (s && status == LVD_E_TIMEOUT) s->face.get.threshold = 1;
     }
-    if (status == LVD_E_TIME) {
+    if (status == LVD_E_TIMEOUT) {
       int64_t left = timeout_ns - (int64_t)lvd_os_ticks_to_ns(now - before);
       status = lvd_wait_any(want, count, timeout_ns < 0 ? -1 : left > 0 ? left : 0, which);
       now = lvd_os_ticks();
     }
   }
   stream *s = status == LVD_OK ? automatic_of(&want[*which]) : NULL;
-  if (s && sleeper->sleeps != sleeps) count_each(s, before, now);
+  if (s && wait_point->sleeps != sleeps) count_each(s, before, now);
   return status;
 }

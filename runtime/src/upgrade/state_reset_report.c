@@ -7,7 +7,8 @@
 #include <string.h>
 
 static bool has_state(const lvd_actor_class *c) {
-  return c->memory ? c->memory->variables || c->memory->states > 1 : c->state_size > 0;
+  return c->state_schema ? c->state_schema->variables || c->state_schema->states > 1
+                         : c->state_size > 0;
 }
 
 /* Its parts are fused in another way than before. */
@@ -48,14 +49,15 @@ static void report_actor(text_buffer *s, const lvd_app *app, const lvd_app *old,
                 was->name);
     return;
   }
-  if (!is->memory || !was->memory) {
-    text_append(s, "%s is reset: its class does not describe its state (lvd_memory)\n", e->name);
+  if (!is->state_schema || !was->state_schema) {
+    text_append(s, "%s is reset: its class does not describe its state (lvd_state_schema)\n",
+                e->name);
     return;
   }
-  for (uint32_t i = 0; i < is->memory->variables; i++) {
-    const lvd_variable *v = &is->memory->variable[i];
-    for (uint32_t k = 0; k < was->memory->variables; k++) {
-      const lvd_variable *w = &was->memory->variable[k];
+  for (uint32_t i = 0; i < is->state_schema->variables; i++) {
+    const lvd_state_var *v = &is->state_schema->variable[i];
+    for (uint32_t k = 0; k < was->state_schema->variables; k++) {
+      const lvd_state_var *w = &was->state_schema->variable[k];
       if (strcmp(v->name, w->name) == 0 && (strcmp(v->type, w->type) || v->size != w->size))
         text_append(s, "%s of %s is reset: its type is %s now, and was %s\n", v->name, e->name,
                     v->type, w->type);
@@ -63,7 +65,7 @@ static void report_actor(text_buffer *s, const lvd_app *app, const lvd_app *old,
   }
 }
 
-size_t lvd_app_anew(const lvd_app *app, const lvd_app *old, char *text, size_t size) {
+size_t lvd_app_reset_report(const lvd_app *app, const lvd_app *old, char *text, size_t size) {
   text_buffer s = {text, text ? size : 0, 0};
   if (s.size) text[0] = 0;
   for (uint32_t i = 0; app && old && i < old->net->actors; i++) {

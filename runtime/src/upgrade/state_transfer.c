@@ -39,13 +39,13 @@ LVD_PRINTF(2, 3) static lvd_status refuse(const transfer *t, const char *format,
 /* ---- matching -------------------------------------------------------------------------------- */
 
 static bool keeps_state(const lvd_entity *e, const lvd_entity *of) {
-  return e && e->actor.cls->memory && of->actor.cls->memory &&
+  return e && e->actor.cls->state_schema && of->actor.cls->state_schema &&
          lvd_same_class(e->actor.cls, of->actor.cls);
 }
 
-static const lvd_variable *variable(const lvd_memory *m, const lvd_variable *like) {
+static const lvd_state_var *variable(const lvd_state_schema *m, const lvd_state_var *like) {
   for (uint32_t i = 0; i < m->variables; i++) {
-    const lvd_variable *v = &m->variable[i];
+    const lvd_state_var *v = &m->variable[i];
     if (strcmp(v->name, like->name) == 0 && strcmp(v->type, like->type) == 0) return v;
   }
   return NULL;
@@ -82,7 +82,7 @@ static const unsigned char *state_at(const lvd_entity *e, uint32_t offset) {
 
 /* The name of its schedule's state. Returns null if it has none, or is at its start. */
 static const char *schedule_of(const lvd_entity *e) {
-  const lvd_memory *m = e->actor.cls->memory;
+  const lvd_state_schema *m = e->actor.cls->state_schema;
   const unsigned char *at = m && m->states ? state_at(e, 0) : NULL;
   uint32_t state;
   if (!at) return NULL;
@@ -117,12 +117,12 @@ static lvd_status check_actor(const transfer *t, const lvd_entity *o) {
   if (o->stack && !(o->in_input_wait && lvd_restarts(o)))
     return refuse(t, "%s is in the middle of a firing, and waits there", o->name);
   const char *name = schedule_of(o);
-  const lvd_memory *m = o->actor.cls->memory;
+  const lvd_state_schema *m = o->actor.cls->state_schema;
   if (!name || strcmp(name, m->state[m->initial]) == 0) return LVD_OK;
   if (!keeps_state(e, o))
     return refuse(t, "the schedule of %s is at %s, and would be reset in its new version", o->name,
                   name);
-  const lvd_memory *n = e->actor.cls->memory;
+  const lvd_state_schema *n = e->actor.cls->state_schema;
   for (uint32_t i = 0; i < n->states; i++)
     if (strcmp(n->state[i], name) == 0) return LVD_OK;
   return refuse(t, "the schedule of %s is at %s, which its new version has not", o->name, name);
@@ -130,7 +130,7 @@ static lvd_status check_actor(const transfer *t, const lvd_entity *o) {
 
 /* It has done its initial firings. */
 static bool has_begun(const lvd_entity *o) {
-  const lvd_memory *m = o->actor.cls->memory;
+  const lvd_state_schema *m = o->actor.cls->state_schema;
   return m && (o->initialised || o->restored) && (!m->first || schedule_of(o));
 }
 
@@ -155,7 +155,7 @@ static lvd_status check_fused(const transfer *t, const lvd_entity *e) {
   bool any;
   if (lvd_is_joined(e) && !are_over(t, e, &any) && any)
     return refuse(t, "some of %s have come to their end, and the others have not", e->name);
-  const lvd_memory *n = e->actor.cls->memory;
+  const lvd_state_schema *n = e->actor.cls->state_schema;
   bool begins = n && n->first && !lvd_begins_with_others(t->old, e);
   if (begins && !have_begun(t->old, e, &any) && any)
     return refuse(t, "some of %s have begun, and the others have not", e->name);
@@ -175,7 +175,7 @@ static lvd_status check_channel(const transfer *t, uint32_t i) {
   for (uint32_t k = 0; k < d->consumers; k++) {
     uint32_t n = elements(ch, k);
     if (n == 0) continue;
-    if (d->from.actor == LVD_OUTSIDE || d->to[k].actor == LVD_OUTSIDE)
+    if (d->from.actor == LVD_EXTERNAL || d->to[k].actor == LVD_EXTERNAL)
       return refuse(t, "%u elements are in channel %u, of which the program has an end", n, i);
     const char *from = t->old->entity[d->from.actor].name,
                *to = t->old->entity[d->to[k].actor].name;
@@ -260,8 +260,8 @@ static lvd_restored_state *make_restored(lvd_entity *e, uint32_t parts) {
 }
 
 static lvd_status transfer_variable(const transfer *t, lvd_entity *e, size_t *used,
-                                    const lvd_variable *v, const lvd_entity *o,
-                                    const lvd_variable *from) {
+                                    const lvd_state_var *v, const lvd_entity *o,
+                                    const lvd_state_var *from) {
   lvd_restored_state *h = e->restored;
   const unsigned char *is = from && from->size == v->size ? state_at(o, from->offset) : NULL;
   if (!is) return LVD_OK;
@@ -273,7 +273,7 @@ static lvd_status transfer_variable(const transfer *t, lvd_entity *e, size_t *us
 
 /* The actor is as it was, alone or fused from the same parts. */
 static lvd_status transfer_same(const transfer *t, lvd_entity *e, const lvd_entity *o) {
-  const lvd_memory *m = o->actor.cls->memory, *n = e->actor.cls->memory;
+  const lvd_state_schema *m = o->actor.cls->state_schema, *n = e->actor.cls->state_schema;
   if (!m || !n || !(o->initialised || o->restored)) return LVD_OK;
   if (!make_restored(e, n->variables + 1)) return LVD_E_MEMORY;
   size_t used = 0;
@@ -289,11 +289,11 @@ static lvd_status transfer_same(const transfer *t, lvd_entity *e, const lvd_enti
 }
 
 /* The variable that part `m` of `o` calls `name`. */
-static const lvd_variable *matching_variable(const lvd_entity *o, const lvd_fused_part *m,
-                                             const lvd_variable *like, const char *name) {
-  const lvd_memory *all = o->actor.cls->memory;
+static const lvd_state_var *matching_variable(const lvd_entity *o, const lvd_fused_part *m,
+                                              const lvd_state_var *like, const char *name) {
+  const lvd_state_schema *all = o->actor.cls->state_schema;
   for (uint32_t i = 0; all && i < all->variables; i++) {
-    const lvd_variable *v = &all->variable[i];
+    const lvd_state_var *v = &all->variable[i];
     const char *is = lvd_variable_of(o, m, v->name);
     if (is && strcmp(is, name) == 0 && strcmp(v->type, like->type) == 0) return v;
   }
@@ -302,7 +302,7 @@ static const lvd_variable *matching_variable(const lvd_entity *o, const lvd_fuse
 
 /* Its parts may have been alone, or fused in another way. */
 static lvd_status transfer_parts(const transfer *t, lvd_entity *e) {
-  const lvd_memory *n = e->actor.cls->memory;
+  const lvd_state_schema *n = e->actor.cls->state_schema;
   if (!n || lvd_are_ambiguous(e) || lvd_begins_with_others(t->old, e)) return LVD_OK;
   bool any;
   if (n->first && !have_begun(t->old, e, &any)) return LVD_OK;
@@ -353,7 +353,7 @@ static lvd_status transfer_channel(const transfer *t, uint32_t i) {
   void *span = lvd_put_span(p); /* contiguous: both rings are mirrored */
   memcpy(span, ring + (size_t)(first & (ch->slots - 1)) * ch->elem_size,
          (size_t)max_elements * ch->elem_size);
-  const lvd_memory *from = t->old->entity[d->from.actor].actor.cls->memory;
+  const lvd_state_schema *from = t->old->entity[d->from.actor].actor.cls->state_schema;
   if (from && from->texts && from->texts[d->from.port] &&
       !copy_texts(t->app, span, (size_t)max_elements * ch->elem_size))
     return LVD_E_MEMORY;
@@ -371,7 +371,7 @@ static lvd_status transfer_channel(const transfer *t, uint32_t i) {
   return LVD_OK;
 }
 
-lvd_status lvd_app_take_over(lvd_app *app, lvd_app *old, char *why, size_t why_size) {
+lvd_status lvd_app_upgrade_from(lvd_app *app, lvd_app *old, char *why, size_t why_size) {
   LVD_NO_ABANDON;
   transfer t = {app, old, why, why_size};
   if (why && why_size) why[0] = 0;
@@ -388,5 +388,5 @@ lvd_status lvd_app_take_over(lvd_app *app, lvd_app *old, char *why, size_t why_s
     status = transfer_actor(&t, &app->entity[i]);
   for (uint32_t i = 0; status == LVD_OK && i < old->net->channels; i++)
     status = transfer_channel(&t, i);
-  return status == LVD_OK ? lvd_app_inherit(app, old) : status;
+  return status == LVD_OK ? lvd_app_set_data_successor(app, old) : status;
 }

@@ -162,15 +162,15 @@ static bool has_all_of(const lvd_entity *e, const lvd_entity *o) {
 
 /* True unless all initial firings of `e` are those of its parts that are not new. */
 bool lvd_begins_with_others(const lvd_app *old, const lvd_entity *e) {
-  const lvd_memory *n = e->actor.cls->memory;
+  const lvd_state_schema *n = e->actor.cls->state_schema;
   uint32_t done = 0;
   bool all = true;
   lvd_fused_part m = lvd_fused_part_first(e), is;
   do {
     const lvd_entity *o = lvd_holder(old, &m, &is);
     all &= o != NULL;
-    if (o && is.name == o->name && o->actor.cls->memory && has_all_of(e, o))
-      done += o->actor.cls->memory->first;
+    if (o && is.name == o->name && o->actor.cls->state_schema && has_all_of(e, o))
+      done += o->actor.cls->state_schema->first;
   } while (lvd_fused_part_next(&m));
   return n && !all && done < n->first;
 }
@@ -190,7 +190,7 @@ static const char *port_of(const lvd_actor_desc *a, uint32_t port, bool input,
 
 bool lvd_same_end(const lvd_network *a, lvd_port_ref x, const lvd_network *b, lvd_port_ref y,
                   bool input) {
-  if (x.actor == LVD_OUTSIDE || y.actor == LVD_OUTSIDE) return false;
+  if (x.actor == LVD_EXTERNAL || y.actor == LVD_EXTERNAL) return false;
   lvd_fused_part from, to;
   const char *s = port_of(&a->actor[x.actor], x.port, input, &from),
              *t = port_of(&b->actor[y.actor], y.port, input, &to);

@@ -17,7 +17,7 @@ static void enter(lvd_thread_waiter *w, lvd_app *app, bool timed) {
   w->user = lvd_caller();
   w->thread = lvd_os_thread_id();
   w->is_deadlocked = false;
-  lvd_store_relaxed_u32(&w->told, LVD_E_TIME);
+  lvd_store_relaxed_u32(&w->told, LVD_E_TIMEOUT);
   lvd_os_lock(&list.lock);
   w->serial = ++list.serial;
   w->previous = NULL;
@@ -30,8 +30,8 @@ static void enter(lvd_thread_waiter *w, lvd_app *app, bool timed) {
 
 /* A thread that waits for items of several applications, or for an item that only the program can
  * meet, cannot be found deadlocked by one of them: it is not listed. */
-void lvd_thread_waiter_enter(lvd_thread_waiter *w, const lvd_want *want, uint32_t wants,
-                             lvd_sleeper *sleeper, bool timed) {
+void lvd_thread_waiter_enter(lvd_thread_waiter *w, const lvd_wait_item *want, uint32_t wants,
+                             lvd_wait_point *wait_point, bool timed) {
   lvd_app *app = lvd_hooks.deadlock.app_awaited(&want[0]);
   for (uint32_t i = 1; i < wants; i++)
     if (lvd_hooks.deadlock.app_awaited(&want[i]) != app) app = NULL;
@@ -39,14 +39,14 @@ void lvd_thread_waiter_enter(lvd_thread_waiter *w, const lvd_want *want, uint32_
   if (!app) return;
   w->want = want;
   w->wants = wants;
-  w->sleeper = sleeper;
+  w->wait_point = wait_point;
   enter(w, app, timed);
 }
 
 void lvd_thread_waiter_enter_for_end(lvd_thread_waiter *w, lvd_app *app) {
   w->want = NULL;
   w->wants = 0;
-  w->sleeper = NULL;
+  w->wait_point = NULL;
   enter(w, app, false);
 }
 
@@ -72,7 +72,7 @@ void lvd_thread_waiter_leave(lvd_thread_waiter *w) {
 }
 
 lvd_status lvd_thread_waiter_status(const lvd_thread_waiter *w) {
-  return w->app ? (lvd_status)lvd_load_relaxed_u32(&w->told) : LVD_E_TIME;
+  return w->app ? (lvd_status)lvd_load_relaxed_u32(&w->told) : LVD_E_TIMEOUT;
 }
 
 /* ---- deadlock detection --------------------------------------------------------------------- */
@@ -86,7 +86,7 @@ lvd_thread_waiter *lvd_thread_waiters_first(void) { return list.first; }
 bool lvd_thread_waiters_any(void) { return lvd_load_relaxed_u32(&list.count) != 0; }
 
 static void wake(lvd_thread_waiter *w) {
-  if (lvd_exchange_relaxed_u32(&w->sleeper->asleep, 0)) lvd_os_wake(&w->sleeper->asleep);
+  if (lvd_exchange_relaxed_u32(&w->wait_point->asleep, 0)) lvd_os_wake(&w->wait_point->asleep);
 }
 
 void lvd_thread_waiters_tell(const lvd_app *app, lvd_status status) {
@@ -119,12 +119,12 @@ void lvd_thread_waiters_release(lvd_app *app) {
     for (lvd_thread_waiter *w = list.first; w; w = w->next) {
       if (w->app != app) continue;
       any = true;
-      if (lvd_load_relaxed_u32(&w->told) == LVD_E_TIME)
+      if (lvd_load_relaxed_u32(&w->told) == LVD_E_TIMEOUT)
         lvd_store_relaxed_u32(&w->told, LVD_E_STOPPED);
     }
     lvd_fence_seq_cst();
     for (lvd_thread_waiter *w = list.first; w; w = w->next)
-      if (w->app == app && w->sleeper) wake(w);
+      if (w->app == app && w->wait_point) wake(w);
     lvd_thread_waiters_unlock();
     if (!any) return;
   }

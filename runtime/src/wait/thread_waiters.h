@@ -25,28 +25,28 @@
 #include "../sched/sched.h"
 
 typedef struct lvd_thread_waiter {
-  lvd_app *app;         /* the application of all its wait items; null: it is not on the list */
-  const void *user;     /* identifies the thread, as in lvd_user */
-  uint32_t thread;      /* the kernel's thread id */
-  const lvd_want *want; /* null: it waits for the end of the application */
+  lvd_app *app;     /* the application of all its wait items; null: it is not on the list */
+  const void *user; /* identifies the thread, as in lvd_user */
+  uint32_t thread;  /* the kernel's thread id */
+  const lvd_wait_item *want; /* null: it waits for the end of the application */
   uint32_t wants;
-  lvd_sleeper *sleeper; /* the wait point on which it sleeps */
-  uint64_t serial;      /* unique among all waits */
-  bool timed;           /* it has a timeout */
-  bool is_deadlocked;   /* it was found deadlocked and is to be told */
-  lvd_a32 told;         /* LVD_E_TIME: nothing yet; else the status that its wait returns */
+  lvd_wait_point *wait_point; /* the wait point on which it sleeps */
+  uint64_t serial;            /* unique among all waits */
+  bool timed;                 /* it has a timeout */
+  bool is_deadlocked;         /* it was found deadlocked and is to be told */
+  lvd_a32 told; /* LVD_E_TIMEOUT: nothing yet; else the status that its wait returns */
   struct lvd_thread_waiter *next, *previous;
 } lvd_thread_waiter;
 
 /* The calling thread is about to sleep for these items; `timed`: with a timeout. */
-void lvd_thread_waiter_enter(lvd_thread_waiter *w, const lvd_want *want, uint32_t wants,
-                             lvd_sleeper *sleeper, bool timed);
+void lvd_thread_waiter_enter(lvd_thread_waiter *w, const lvd_wait_item *want, uint32_t wants,
+                             lvd_wait_point *wait_point, bool timed);
 /* The same, for the end of the application. */
 void lvd_thread_waiter_enter_for_end(lvd_thread_waiter *w, lvd_app *app);
 /* All items are armed, and none is met. */
 void lvd_thread_waiter_sleeps(const lvd_thread_waiter *w);
 void lvd_thread_waiter_leave(lvd_thread_waiter *w);
-/* LVD_E_TIME: it was told nothing. */
+/* LVD_E_TIMEOUT: it was told nothing. */
 lvd_status lvd_thread_waiter_status(const lvd_thread_waiter *w);
 
 /* The calling thread is about to use a stream of `app` in a wait, and has done so. No effect in a

@@ -107,7 +107,7 @@ static lvd_status child_plus_one(lvd_frame *f) {
   }
   lvd_stream_destroy(in);
   lvd_stream_destroy(out);
-  return status == LVD_E_ENDED ? LVD_OK : status;
+  return status == LVD_E_EOF ? LVD_OK : status;
 }
 LVD_PROCEDURE(child_plus_one)
 
@@ -154,7 +154,7 @@ static lvd_status child_sums(lvd_frame *f) {
   lvd_stream_destroy(in);
   memcpy(f->result, &sum, sizeof sum);
   f->result_size = sizeof sum;
-  return status == LVD_E_ENDED ? LVD_OK : status;
+  return status == LVD_E_EOF ? LVD_OK : status;
 }
 LVD_PROCEDURE(child_sums)
 

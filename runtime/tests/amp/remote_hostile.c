@@ -59,11 +59,11 @@ static lvd_status initialize(uint32_t domain) {
   rn_head h = {.what = RN_INITIALIZE, .word = {domain, 2}, .absent = RN_NO_ATTRIBUTES};
   lvd_status status;
   if (!put_head(&h)) return LVD_E_STOPPED;
-  while ((status = lvd_stream_get(answers, &h, RN_LINE_BYTES)) == LVD_E_TIME) {
+  while ((status = lvd_stream_get(answers, &h, RN_LINE_BYTES)) == LVD_E_TIMEOUT) {
   }
   if (status != LVD_OK) return status;
   if (h.status != MCAPI_SUCCESS) return LVD_E_STATE;
-  return get_lines(h.size) ? LVD_OK : LVD_E_TIME;
+  return get_lines(h.size) ? LVD_OK : LVD_E_TIMEOUT;
 }
 
 /* Valid calls with random arguments; small numbers are sometimes handles and requests. */
@@ -105,7 +105,7 @@ static lvd_status levada_mcapi_node(lvd_frame *f) {
                           .elem_size = RN_LINE_BYTES,
                           .capacity = RN_STREAM_LINES,
                           .threshold = 1,
-                          .time_limit_ns = 300000000};
+                          .timeout_ns = 300000000};
   rn_name(name, RN_CALLS_NAME, begin.agent);
   lvd_status status = lvd_stream_open(lvd_unit_parent(), &o, &calls);
   rn_name(name, RN_REPLIES_NAME, begin.agent);

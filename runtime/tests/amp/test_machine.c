@@ -56,7 +56,7 @@ static const kind *on_native(void) {
 static lvd_machine *boot(const kind *k) {
   lvd_machine *m;
   lvd_status status = lvd_machine_boot(k->name, LIMIT, &m);
-  if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_why());
+  if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_error_text());
   CHECK_EQ(status, LVD_OK);
   return m;
 }
@@ -73,7 +73,7 @@ static lvd_status load_bytes(lvd_machine *m, const char *bytes, size_t size) {
 
 static void runs(lvd_machine *m) {
   lvd_status status = lvd_machine_run(m, LIMIT);
-  if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_why());
+  if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_error_text());
   CHECK_EQ(status, LVD_OK);
 }
 
@@ -88,27 +88,27 @@ static void images(const kind *k) {
   lvd_machine *m = boot(k);
   lvd_machine_report r;
   lvd_machine_look(m, 0, &r);
-  CHECK_EQ(r.state, LVD_MACHINE_WAITS);
+  CHECK_EQ(r.state, LVD_MACHINE_IDLE);
   CHECK_EQ(lvd_machine_run(m, LIMIT), LVD_E_STATE);
-  CHECK(strstr(lvd_window_why(), "no image"));
+  CHECK(strstr(lvd_window_error_text(), "no image"));
   CHECK_EQ(load_bytes(m, k->seven, k->seven_size), LVD_OK);
   for (int i = 0; i < 20; i++) {
     runs(m);
-    r = until_not(m, LVD_MACHINE_RUNS);
-    CHECK_EQ(r.state, LVD_MACHINE_ENDED);
+    r = until_not(m, LVD_MACHINE_RUNNING);
+    CHECK_EQ(r.state, LVD_MACHINE_EXITED);
     CHECK_EQ(r.result, 7);
   }
   /* An invalid image leaves the previous one in place. */
-  CHECK_EQ(lvd_machine_load(m, "/nowhere/at/all"), LVD_E_UNKNOWN);
-  CHECK(strstr(lvd_window_why(), "cannot be opened"));
+  CHECK_EQ(lvd_machine_load(m, "/nowhere/at/all"), LVD_E_NOT_FOUND);
+  CHECK(strstr(lvd_window_error_text(), "cannot be opened"));
   CHECK_EQ(load_bytes(m, "", 0), LVD_E_ARGUMENT);
   CHECK_EQ(load_bytes(m, "\177ELF", 4), LVD_E_ARGUMENT);
   char *large = calloc(1, 3 << 20);
   CHECK_EQ(load_bytes(m, large, 3 << 20), LVD_E_ARGUMENT);
-  CHECK(strstr(lvd_window_why(), "room"));
+  CHECK(strstr(lvd_window_error_text(), "room"));
   free(large);
   runs(m);
-  CHECK_EQ(until_not(m, LVD_MACHINE_RUNS).result, 7);
+  CHECK_EQ(until_not(m, LVD_MACHINE_RUNNING).result, 7);
   lvd_machine_end(m);
 }
 
@@ -118,7 +118,7 @@ static void faults(const kind *k) {
   for (int i = 0; i < 3; i++) {
     CHECK_EQ(load_bytes(m, k->illegal, k->illegal_size), LVD_OK);
     runs(m);
-    lvd_machine_report r = until_not(m, LVD_MACHINE_RUNS);
+    lvd_machine_report r = until_not(m, LVD_MACHINE_RUNNING);
     CHECK_EQ(r.state, LVD_MACHINE_FAILED);
     CHECK(strstr(r.text, "an illegal instruction"));
     CHECK_EQ(load_bytes(m, k->loops, k->loops_size), LVD_OK);
@@ -130,11 +130,11 @@ static void faults(const kind *k) {
     CHECK(strstr(r.text, "was stopped"));
     CHECK_EQ(load_bytes(m, k->seven, k->seven_size), LVD_OK);
     runs(m);
-    CHECK_EQ(until_not(m, LVD_MACHINE_RUNS).result, 7);
+    CHECK_EQ(until_not(m, LVD_MACHINE_RUNNING).result, 7);
   }
   CHECK_EQ(lvd_machine_load(m, k->serves), LVD_OK);
   runs(m);
-  CHECK_EQ(until_not(m, LVD_MACHINE_RUNS).state, LVD_MACHINE_SERVES);
+  CHECK_EQ(until_not(m, LVD_MACHINE_RUNNING).state, LVD_MACHINE_SERVING);
   CHECK_EQ(lvd_machine_stop(m, LIMIT), LVD_OK);
   lvd_machine_end(m);
 }
@@ -144,12 +144,12 @@ static void dies(const kind *k) {
   CHECK_EQ(load_bytes(m, k->loops, k->loops_size), LVD_OK);
   runs(m);
   CHECK_EQ(kill(lvd_machine_process(m), SIGKILL), 0);
-  lvd_machine_report r = until_not(m, LVD_MACHINE_RUNS);
+  lvd_machine_report r = until_not(m, LVD_MACHINE_RUNNING);
   CHECK_EQ(r.state, LVD_MACHINE_DEAD);
   CHECK(strstr(r.text, "has ended"));
-  CHECK_EQ(lvd_machine_run(m, LIMIT), LVD_E_PEER);
-  CHECK_EQ(lvd_machine_stop(m, LIMIT), LVD_E_PEER);
-  CHECK(strstr(lvd_window_why(), "has ended"));
+  CHECK_EQ(lvd_machine_run(m, LIMIT), LVD_E_PEER_GONE);
+  CHECK_EQ(lvd_machine_stop(m, LIMIT), LVD_E_PEER_GONE);
+  CHECK(strstr(lvd_window_error_text(), "has ended"));
   lvd_machine_end(m);
 }
 
@@ -193,15 +193,15 @@ void test_machine_host_dies_native(void) { host_dies(on_native()); }
 
 void test_machine_bad_starts(void) {
   lvd_machine *m;
-  CHECK_EQ(lvd_machine_boot("abacus", LIMIT, &m), LVD_E_UNKNOWN);
-  CHECK(strstr(lvd_window_why(), "abacus"));
-  CHECK_EQ(lvd_machine_boot("qemu:x", LIMIT, &m), LVD_E_UNKNOWN);
+  CHECK_EQ(lvd_machine_boot("abacus", LIMIT, &m), LVD_E_NOT_FOUND);
+  CHECK(strstr(lvd_window_error_text(), "abacus"));
+  CHECK_EQ(lvd_machine_boot("qemu:x", LIMIT, &m), LVD_E_NOT_FOUND);
   const kind *k = on_native();
   setenv("LEVADA_NATIVE_LOADER", "/nowhere/at/all", 1);
-  CHECK_EQ(lvd_machine_boot(k->name, LIMIT, &m), LVD_E_UNKNOWN);
+  CHECK_EQ(lvd_machine_boot(k->name, LIMIT, &m), LVD_E_NOT_FOUND);
   setenv("LEVADA_NATIVE_LOADER", "/bin/false", 1);
-  CHECK_EQ(lvd_machine_boot(k->name, LIMIT, &m), LVD_E_PEER);
+  CHECK_EQ(lvd_machine_boot(k->name, LIMIT, &m), LVD_E_PEER_GONE);
   /* sleeps for as many seconds as the descriptor numbers say */
   setenv("LEVADA_NATIVE_LOADER", "/bin/sleep", 1);
-  CHECK_EQ(lvd_machine_boot(k->name, 50000000, &m), LVD_E_TIME);
+  CHECK_EQ(lvd_machine_boot(k->name, 50000000, &m), LVD_E_TIMEOUT);
 }

@@ -104,7 +104,7 @@ static void on_caches(void) {
 static lvd_unit *load_window(bench *b) {
   lvd_unit *u;
   lvd_status status = lvd_unit_load(b->app, on->image, NULL, &u);
-  if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_why());
+  if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_error_text());
   CHECK_EQ(status, LVD_OK);
   return u;
 }
@@ -118,10 +118,10 @@ static void calls(void) {
   double two = 2, root = 0;
   size_t size = sizeof root;
   CHECK_EQ(lvd_call_start(u, "child_root", &two, 8, NULL, &c), LVD_OK);
-  CHECK_EQ(lvd_call_wait(c, &root, &size, -1, NULL), on->small ? LVD_E_UNKNOWN : LVD_OK);
+  CHECK_EQ(lvd_call_wait(c, &root, &size, -1, NULL), on->small ? LVD_E_NOT_FOUND : LVD_OK);
   CHECK(on->small || (root * root > 1.9999999 && root * root < 2.0000001));
   CHECK_EQ(lvd_call_start(u, "nobody_knows_it", NULL, 0, NULL, &c), LVD_OK);
-  CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_E_UNKNOWN);
+  CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_E_NOT_FOUND);
   call_backwards(u, 100000, 100000, 1);
   call_overstates(u);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
@@ -178,7 +178,7 @@ static void leftovers(void) {
     CHECK_EQ(lvd_call_start(u, "child_leaves_much", NULL, 0, NULL, &c), LVD_OK);
     CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_OK);
     CHECK_EQ(x, 1);
-    CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_E_ENDED);
+    CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_E_EOF);
     CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_OK);
     CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
     o.name = "sum";
@@ -191,7 +191,7 @@ static void leftovers(void) {
       CHECK_EQ(lvd_stream_put(to, &x, 4), LVD_OK);
     }
     CHECK_EQ(lvd_call_start(u, "child_sums", NULL, 0, NULL, &c), LVD_OK);
-    CHECK_EQ(lvd_stream_end(to, LVD_OK), LVD_OK);
+    CHECK_EQ(lvd_stream_close_sender(to, LVD_OK), LVD_OK);
     CHECK_EQ(lvd_call_wait(c, &said, &size, -1, NULL), LVD_OK);
     CHECK_EQ(said, sum);
     CHECK_EQ(lvd_stream_destroy(to), LVD_OK);
@@ -205,15 +205,15 @@ ON_ALL(leftovers)
  * may take longer sometimes.) */
 static void unloads(void) {
   bench b = bench_of(2);
-  lvd_status status = LVD_E_TIME;
+  lvd_status status = LVD_E_TIMEOUT;
   for (int round = 0; round < 10 && status != LVD_OK; round++) {
     lvd_unit *u = load_window(&b);
     lvd_call *c;
     uint32_t x = 21;
     CHECK_EQ(lvd_call_start(u, "twice", &x, 4, NULL, &c), LVD_OK);
     CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_OK);
-    status = lvd_unit_unload_for(u, 1900000000);
-    if (status == LVD_E_TIME) CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+    status = lvd_unit_unload_timeout(u, 1900000000);
+    if (status == LVD_E_TIMEOUT) CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   }
   CHECK_EQ(status, LVD_OK);
   bench_free(&b);
@@ -241,10 +241,10 @@ static void streams(void) {
       got++;
       lvd_stream_pop(from);
     }
-    CHECK_EQ(lvd_stream_end(to, LVD_OK), LVD_OK);
+    CHECK_EQ(lvd_stream_close_sender(to, LVD_OK), LVD_OK);
     CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_OK);
     uint32_t x;
-    CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_E_ENDED);
+    CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_E_EOF);
     CHECK_EQ(lvd_stream_destroy(to), LVD_OK);
     CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
   }
@@ -276,7 +276,7 @@ static void fails(const char *procedure, const char *words) {
   CHECK_EQ(lvd_call_start(u, procedure, NULL, 0, NULL, &c), LVD_OK);
   CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_E_FAULT);
   CHECK_EQ(lvd_unit_state(u), LVD_E_FAULT);
-  CHECK(lvd_unit_why(u, text, sizeof text) > 0);
+  CHECK(lvd_unit_error_text(u, text, sizeof text) > 0);
   if (!strstr(text, words) || !strstr(text, procedure)) fprintf(stderr, "%s\n", text);
   CHECK(strstr(text, words) && strstr(text, procedure));
   CHECK_EQ(lvd_call_start(u, "twice", &x, 4, NULL, &c), LVD_E_FAULT);
@@ -308,8 +308,8 @@ static void death(void) {
   CHECK_EQ(lvd_stream_open(u, &o, &from), LVD_OK);
   kill(lvd_unit_process(u), SIGKILL);
   uint32_t x;
-  CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_E_PEER);
-  CHECK_EQ(lvd_unit_state(u), LVD_E_PEER);
+  CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_E_PEER_GONE);
+  CHECK_EQ(lvd_unit_state(u), LVD_E_PEER_GONE);
   CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   bench_free(&b);
@@ -324,7 +324,7 @@ static void srpc(void) {
   CHECK(t);
   pb_set_diagnostics(false);
   CHECK(!pb_create("nobody_knows_it", 0));
-  CHECK_EQ(pb_status(), LVD_E_UNKNOWN);
+  CHECK_EQ(pb_status(), LVD_E_NOT_FOUND);
   pb_set_diagnostics(true);
   CHECK_EQ(stream_create(1), LVD_OK);
   CHECK_EQ(stream_create(2), LVD_OK);
@@ -362,11 +362,11 @@ static void srpc_misuse(void) {
   ssize_t n = pread(told_in, told, sizeof told - 1, 0);
   CHECK(n >= 0 && !none);
   told[n] = 0;
-  CHECK_EQ(status, LVD_E_UNKNOWN);
+  CHECK_EQ(status, LVD_E_NOT_FOUND);
   CHECK(strstr(told, "no procedure has this name; did you mean \"far_negate\"?"));
   CHECK(strstr(told, "): stream_put(77) in far_misuses: the caller has not created this stream"));
   CHECK(strstr(told, "): stream_get(1) in far_misuses: an element of another size"));
-  CHECK(strstr(pb_why(), "far_negate"));
+  CHECK(strstr(pb_error_text(), "far_negate"));
   _exit(0); /* exit would print the misuse */
 }
 ON_ALL(srpc_misuse)
@@ -382,12 +382,12 @@ static void refuses(const char *name, const char *bytes, size_t size, lvd_status
   snprintf(unit, sizeof unit, "%s%s", on->prefix, path);
   bench b = bench_of(1);
   lvd_unit *u;
-  const lvd_unit_options o = {.time_limit_ns = 2000000000};
+  const lvd_unit_options o = {.timeout_ns = 2000000000};
   lvd_status got = lvd_unit_load(b.app, unit, &o, &u);
-  if (got != status || !strstr(lvd_window_why(), words))
-    fprintf(stderr, "%s: %s: %s\n", name, lvd_status_name(got), lvd_window_why());
+  if (got != status || !strstr(lvd_window_error_text(), words))
+    fprintf(stderr, "%s: %s: %s\n", name, lvd_status_name(got), lvd_window_error_text());
   CHECK_EQ(got, status);
-  CHECK(strstr(lvd_window_why(), words));
+  CHECK(strstr(lvd_window_error_text(), words));
   bench_free(&b);
   unlink(path);
 }
@@ -402,27 +402,27 @@ static void bad_images(void) {
   lvd_unit *u;
   char nowhere[64];
   snprintf(nowhere, sizeof nowhere, "%s/nowhere/at.all", on->prefix);
-  CHECK_EQ(lvd_unit_load(b.app, nowhere, NULL, &u), LVD_E_UNKNOWN);
-  CHECK(strstr(lvd_window_why(), "/nowhere/at.all"));
+  CHECK_EQ(lvd_unit_load(b.app, nowhere, NULL, &u), LVD_E_NOT_FOUND);
+  CHECK(strstr(lvd_window_error_text(), "/nowhere/at.all"));
   bench_free(&b);
   refuses("empty", elf, 0, LVD_E_ARGUMENT, "empty");
   refuses("a header's piece", elf, 30, LVD_E_ARGUMENT, "cut off");
   refuses("cut off", elf, size / 3, LVD_E_ARGUMENT, "");
   char was = elf[18];
   elf[18] = (char)on->other;
-  refuses("another processor's", elf, size, LVD_E_LAYOUT, "another processor");
+  refuses("another processor's", elf, size, LVD_E_ABI, "another processor");
   elf[18] = was;
   elf[4] = (char)(3 - elf[4]);
-  refuses("of another width", elf, size, LVD_E_LAYOUT, "another processor");
+  refuses("of another width", elf, size, LVD_E_ABI, "another processor");
   elf[4] = 3;
-  refuses("of no width", elf, size, LVD_E_LAYOUT, "another processor");
+  refuses("of no width", elf, size, LVD_E_ABI, "another processor");
   elf[4] = on->small ? 1 : 2;
   memset(elf + 24, 0x11, on->small ? 4 : 8);
   refuses("no entry", elf, size, LVD_E_ARGUMENT, "outside of itself");
   /* Raw instructions: an illegal one, a return without serving, an endless loop. */
   refuses("raw, illegal", on->illegal, on->illegal_size, LVD_E_FAULT, "illegal instruction");
-  refuses("raw, returns", on->returns, on->returns_size, LVD_E_PEER, "has ended");
-  refuses("raw, a loop", on->loops, on->loops_size, LVD_E_TIME, "");
+  refuses("raw, returns", on->returns, on->returns_size, LVD_E_PEER_GONE, "has ended");
+  refuses("raw, a loop", on->loops, on->loops_size, LVD_E_TIMEOUT, "");
 }
 ON_BOTH(bad_images)
 
@@ -456,7 +456,7 @@ void test_window_header(void) {
   WRONG(order, 0x04030201, "byte order");
   WRONG(version, 2, "another version");
   WRONG(header, 64, "another version");
-  WRONG(layout, LVD_LAYOUT + 1, "another layout");
+  WRONG(abi_version, LVD_ABI_VERSION + 1, "another layout");
   WRONG(line, 64, "another layout");
   WRONG(checksum, 1, "checksum");
   WRONG(size, SIZE + 4096, "larger than the memory");
@@ -487,7 +487,7 @@ static void hostile(void) {
     lvd_unit *u = load_window(&b);
     lvd_call *c, *d;
     lvd_stream *from;
-    const lvd_stream_options o = {.name = "out", .elem_size = 4, .time_limit_ns = 500000000};
+    const lvd_stream_options o = {.name = "out", .elem_size = 4, .timeout_ns = 500000000};
     uint64_t seed[2] = {0x9e3779b97f4a7c15u * (uint64_t)(round + 1), 0};
     uint32_t x = 21;
     bool returned;
@@ -502,7 +502,7 @@ static void hostile(void) {
     CHECK(returned);
     if (second) lvd_call_wait(d, NULL, NULL, 300000000000, &returned);
     CHECK(returned);
-    CHECK(lvd_stream_wait_elements(from, 1, 300000000000) != LVD_E_TIME);
+    CHECK(lvd_stream_wait_elements(from, 1, 300000000000) != LVD_E_TIMEOUT);
     CHECK(lvd_unit_state(u) != LVD_OK);
     CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
     CHECK_EQ(lvd_unit_unload(u), LVD_OK);
@@ -551,7 +551,7 @@ static void rounds(void) {
       CHECK_EQ(lvd_call_start(u, "child_hangs", NULL, 0, NULL, &c), LVD_OK);
       lvd_call_wait(c, NULL, NULL, (int64_t)(next_random(&seed) % 3000000), NULL);
       CHECK_EQ(kill(lvd_unit_process(u), SIGKILL), 0);
-      CHECK_EQ(lvd_call_wait(c, NULL, NULL, 300000000000, NULL), LVD_E_PEER);
+      CHECK_EQ(lvd_call_wait(c, NULL, NULL, 300000000000, NULL), LVD_E_PEER_GONE);
     } else if (round % 3 == 2) {
       CHECK_EQ(lvd_call_start(u, "child_illegal", NULL, 0, NULL, &c), LVD_OK);
       CHECK_EQ(lvd_call_wait(c, NULL, NULL, 300000000000, NULL), LVD_E_FAULT);
@@ -583,13 +583,13 @@ static void does_not_load(const char *faults, lvd_status status, const char *wor
   lvd_unit *u;
   lvd_call *c;
   uint32_t x = 21;
-  const lvd_unit_options o = {.time_limit_ns = 1000000000};
+  const lvd_unit_options o = {.timeout_ns = 1000000000};
   set_faults(faults);
   lvd_status got = lvd_unit_load(b.app, on->image, &o, &u);
-  if (got != status || !strstr(lvd_window_why(), words))
-    fprintf(stderr, "%s: %s: %s\n", faults, lvd_status_name(got), lvd_window_why());
+  if (got != status || !strstr(lvd_window_error_text(), words))
+    fprintf(stderr, "%s: %s: %s\n", faults, lvd_status_name(got), lvd_window_error_text());
   CHECK_EQ(got, status);
-  CHECK(strstr(lvd_window_why(), words));
+  CHECK(strstr(lvd_window_error_text(), words));
   CHECK_EQ(waitpid(-1, NULL, WNOHANG), -1); /* it has been ended */
   set_faults("");
   u = load_window(&b);
@@ -602,10 +602,10 @@ static void does_not_load(const char *faults, lvd_status status, const char *wor
 void test_native_bad_starts(void) {
   on_native();
   does_not_load("spoils", LVD_E_CORRUPT, "damaged on its way");
-  does_not_load("dies=1", LVD_E_PEER, "has ended before it took an image");
-  does_not_load("dies=2", LVD_E_PEER, "has ended");
-  does_not_load("silent=1", LVD_E_TIME, "loader does not answer");
-  does_not_load("silent=2", LVD_E_TIME, "does not serve");
+  does_not_load("dies=1", LVD_E_PEER_GONE, "has ended before it took an image");
+  does_not_load("dies=2", LVD_E_PEER_GONE, "has ended");
+  does_not_load("silent=1", LVD_E_TIMEOUT, "loader does not answer");
+  does_not_load("silent=2", LVD_E_TIMEOUT, "does not serve");
 }
 
 /* Everything is late by 20 ms, and correct. */
@@ -656,7 +656,7 @@ static void goes_wrong(const char *faults, lvd_status status, const char *words)
   CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), status);
   CHECK_EQ(lvd_unit_state(u), status);
   char text[300] = "";
-  lvd_unit_why(u, text, sizeof text);
+  lvd_unit_error_text(u, text, sizeof text);
   if (!strstr(text, words)) fprintf(stderr, "%s: %s\n", faults, text);
   CHECK(strstr(text, words));
   CHECK_EQ(lvd_stream_destroy(to), LVD_OK);
@@ -668,8 +668,8 @@ static void goes_wrong(const char *faults, lvd_status status, const char *words)
 
 void test_native_dies_half_way(void) {
   on_native();
-  goes_wrong("dies=12", LVD_E_PEER, "");
-  goes_wrong("dies=40", LVD_E_PEER, "");
+  goes_wrong("dies=12", LVD_E_PEER_GONE, "");
+  goes_wrong("dies=40", LVD_E_PEER_GONE, "");
 }
 
 void test_native_nonsense(void) {
@@ -679,5 +679,5 @@ void test_native_nonsense(void) {
 
 void test_native_falls_silent(void) {
   on_native();
-  goes_wrong("silent=12", LVD_E_PEER, "does not answer");
+  goes_wrong("silent=12", LVD_E_PEER_GONE, "does not answer");
 }

@@ -117,7 +117,7 @@ void test_app_broadcast(void) {
 
 /* ---- feedback: a running sum through a channel that returns to its actor --------------------- */
 
-static lvd_verdict accumulate_run(lvd_actor *self) {
+static lvd_run_result accumulate_run(lvd_actor *self) {
   bool *primed = self->state;
   lvd_consumer *a = &self->in[0], *back = &self->in[1];
   lvd_producer *x = &self->out[0];
@@ -128,17 +128,17 @@ static lvd_verdict accumulate_run(lvd_actor *self) {
   }
   for (;;) {
     if (!lvd_elements(a, 1)) {
-      if (lvd_ended(a) != LVD_OK) return LVD_DONE;
+      if (lvd_ended(a) != LVD_OK) return LVD_RUN_DONE;
       lvd_await_elements(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     if (!lvd_elements(back, 1)) {
       lvd_await_elements(self, 1, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     if (!lvd_room(x, 1)) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     uint32_t sum = LVD_GET(back, uint32_t) + LVD_GET(a, uint32_t) + 1;
     LVD_PUT(x, uint32_t, sum);
@@ -181,11 +181,11 @@ void test_app_feedback(void) {
 /* ---- an actor that waits for elements of a stream that has ended, as compiled CAL does ------- */
 
 static uint32_t deaf_calls;
-static lvd_verdict deaf_run(lvd_actor *self) {
+static lvd_run_result deaf_run(lvd_actor *self) {
   deaf_calls++;
   lvd_get_done(&self->in[0], lvd_elements(&self->in[0], 1));
   lvd_await_elements(self, 0, 1);
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 
 void test_app_awaits_after_end(void) {
@@ -201,7 +201,7 @@ void test_app_awaits_after_end(void) {
     builder_connect(&b, source, 0, builder_actor(&b, "deaf", &deaf, NULL), 0, 16);
     deaf_calls = 0;
     app = app_begun(rt, &b);
-    CHECK_EQ(lvd_app_wait(app, 5000), LVD_OK); /* it becomes quiescent */
+    CHECK_EQ(lvd_app_wait(app, 5000 * MS_NS), LVD_OK); /* it becomes quiescent */
     CHECK(deaf_calls <= 6);
     lvd_app_unload(app);
     lvd_runtime_destroy(rt);
@@ -212,9 +212,9 @@ void test_app_awaits_after_end(void) {
 
 static char order[3];
 static lvd_a32 order_count;
-static lvd_verdict note_run(lvd_actor *self) {
+static lvd_run_result note_run(lvd_actor *self) {
   order[lvd_add_relaxed_u32(&order_count, 1)] = *(const char *)self->params;
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 
 void test_app_priorities(void) {
@@ -222,7 +222,7 @@ void test_app_priorities(void) {
   lvd_runtime *rt = runtime_of(1);
   lvd_actor_desc actor[] = {
       {"low", &note, "c", -2}, {"usual", &note, "b", 0}, {"high", &note, "a", 3}};
-  lvd_network net = {LVD_LAYOUT, "priorities", 3, 0, actor, NULL};
+  lvd_network net = {LVD_ABI_VERSION, "priorities", 3, 0, actor, NULL};
   lvd_app *app;
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &app, NULL, 0), LVD_OK);
   CHECK_EQ(lvd_app_pause(app), LVD_E_STATE);
@@ -236,7 +236,8 @@ void test_app_priorities(void) {
   CHECK_EQ(lvd_app_start(busy), LVD_OK);
   CHECK_EQ(lvd_app_start(app), LVD_OK);
   while (!lvd_load_relaxed_u32(&order_count)) sleep_ms(1);
-  CHECK_EQ(lvd_app_wait(app, 100), LVD_E_TIME); /* the two of lower priority have to wait */
+  CHECK_EQ(lvd_app_wait(app, 100 * MS_NS),
+           LVD_E_TIMEOUT); /* the two of lower priority have to wait */
   CHECK_EQ(lvd_load_relaxed_u32(&order_count), 1);
   lvd_app_unload(busy);
   app_ended(app, LVD_OK);
@@ -245,9 +246,9 @@ void test_app_priorities(void) {
   lvd_runtime_destroy(rt);
 }
 
-static lvd_verdict always_run(lvd_actor *self) {
+static lvd_run_result always_run(lvd_actor *self) {
   (void)self;
-  return LVD_YIELD;
+  return LVD_RUN_YIELD;
 }
 
 /* An actor that never gets to run can still be moved and stopped. */
@@ -256,12 +257,12 @@ void test_app_behind_a_priority(void) {
   lvd_runtime *rt = runtime_of(2);
   static const lvd_actor_class always = {.name = "always", .run = always_run};
   lvd_actor_desc one[] = {{"one", &always, NULL, 0}};
-  lvd_network spins = {LVD_LAYOUT, "busy", 1, 0, one, NULL};
+  lvd_network spins = {LVD_ABI_VERSION, "busy", 1, 0, one, NULL};
   lvd_app *busy, *moved, *stopped;
   CHECK_EQ(lvd_app_load(rt, &spins, &(lvd_app_options){.priority = 3}, &busy, NULL, 0), LVD_OK);
   CHECK_EQ(lvd_app_move(busy, 0, 0), LVD_OK);
   lvd_actor_desc actor[] = {{"one", &note, "a", 0}};
-  lvd_network net = {LVD_LAYOUT, "behind", 1, 0, actor, NULL};
+  lvd_network net = {LVD_ABI_VERSION, "behind", 1, 0, actor, NULL};
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &moved, NULL, 0), LVD_OK);
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &stopped, NULL, 0), LVD_OK);
   CHECK_EQ(lvd_app_move(moved, 0, 0), LVD_OK);
@@ -270,10 +271,10 @@ void test_app_behind_a_priority(void) {
   sleep_ms(10);
   CHECK_EQ(lvd_app_start(moved), LVD_OK);
   CHECK_EQ(lvd_app_start(stopped), LVD_OK);
-  CHECK_EQ(lvd_app_wait(moved, 100), LVD_E_TIME);
+  CHECK_EQ(lvd_app_wait(moved, 100 * MS_NS), LVD_E_TIMEOUT);
   CHECK_EQ(lvd_app_move(moved, 0, 1), LVD_OK);
   app_ended(moved, LVD_OK);
-  CHECK_EQ(lvd_app_wait(stopped, 0), LVD_E_TIME);
+  CHECK_EQ(lvd_app_wait(stopped, 0), LVD_E_TIMEOUT);
   CHECK_EQ(lvd_app_stop(stopped), LVD_OK);
   app_ended(stopped, LVD_E_STOPPED);
   lvd_app_unload(busy);
@@ -299,8 +300,8 @@ void test_app_load_refuses(void) {
   builder b;
   lvd_app *app;
   pipeline(&b, 1, &count, NULL, 0);
-  b.net.layout = 99;
-  refuse(rt, &b, LVD_E_LAYOUT, "layout 99");
+  b.net.abi_version = 99;
+  refuse(rt, &b, LVD_E_ABI, "layout 99");
   pipeline(&b, 1, &count, NULL, 0);
   b.net.channels = 1;
   refuse(rt, &b, LVD_E_ARGUMENT, "output X of a0 is not connected");
@@ -365,7 +366,7 @@ void test_idle_sleep_is_counted(void) {
   builder b;
   pipeline(&b, 3, &count, &s, 64);
   lvd_app *app = app_begun(rt, &b);
-  while (lvd_app_wait(app, 0) == LVD_E_TIME)
+  while (lvd_app_wait(app, 0) == LVD_E_TIMEOUT)
     for (uint32_t w = 0; w < 2; w++) {
       CHECK_EQ(lvd_worker_counters_read(rt, w, &now), LVD_OK);
       CHECK(now.sleep_ns >= before[w].sleep_ns);
@@ -379,11 +380,11 @@ void test_idle_uses_no_cpu(void) {
   enum { APPS = 100 };
   lvd_runtime *rt = runtime_of(2);
   static builder b[APPS];
-  static const lvd_port_ref to[] = {{LVD_OUTSIDE, 0}};
+  static const lvd_port_ref to[] = {{LVD_EXTERNAL, 0}};
   for (int i = 0; i < APPS; i++) {
     builder_init(&b[i], "idle");
     uint32_t add = builder_actor(&b[i], "add", &add_class, NULL);
-    builder_connect(&b[i], LVD_OUTSIDE, 0, add, 0, 10);
+    builder_connect(&b[i], LVD_EXTERNAL, 0, add, 0, 10);
     b[i].channel[b[i].net.channels++] = (lvd_channel_desc){{add, 0}, 1, to, 4, 7, 0};
     lvd_app *app;
     CHECK_EQ(lvd_app_load(rt, &b[i].net, NULL, &app, NULL, 0), LVD_OK);
@@ -403,17 +404,17 @@ void test_idle_uses_no_cpu(void) {
 }
 
 /* An observer of what runs may sleep as long as no worker is awake. */
-static void count_awake(void *count) { lvd_add_relaxed_u32(count, 1); }
+static void count_wakeup(void *count) { lvd_add_relaxed_u32(count, 1); }
 
 void test_idle_reports_wake_ups(void) {
   enum { TIMES = 3 };
   lvd_a32 woken;
   lvd_store_relaxed_u32(&woken, 0);
   lvd_runtime *rt;
-  const lvd_runtime_options options = {.workers = 2, .awake = count_awake, .argument = &woken};
+  const lvd_runtime_options options = {.workers = 2, .on_wakeup = count_wakeup, .argument = &woken};
   CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_OK);
   for (int i = 0; i < TIMES; i++) {
-    while (!lvd_runtime_rests(rt)) sleep_ms(1);
+    while (!lvd_runtime_is_idle(rt)) sleep_ms(1);
     uint32_t before = lvd_load_relaxed_u32(&woken), count = 10;
     sleep_ms(50);
     CHECK_EQ(lvd_load_relaxed_u32(&woken), before); /* no worker wakes by itself */
@@ -459,7 +460,7 @@ void test_counters(void) {
   CHECK_EQ(actors, 4);
   lvd_worker_counters w;
   CHECK_EQ(lvd_worker_counters_read(rt, 1, &w), LVD_OK);
-  CHECK(w.given && w.activations > 0 && w.busy_ns > 0);
+  CHECK(w.available && w.activations > 0 && w.busy_ns > 0);
   CHECK_EQ(lvd_worker_counters_read(rt, 2, &w), LVD_E_ARGUMENT);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);

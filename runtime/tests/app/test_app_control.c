@@ -109,10 +109,10 @@ void test_app_drain(void) {
     if (i % 3 == 1) CHECK_EQ(lvd_app_pause(app), LVD_OK);
     CHECK_EQ(lvd_app_drain(app), LVD_OK);
     if (i % 3 == 1) {
-      CHECK_EQ(lvd_app_wait(app, 2), LVD_E_TIME); /* still paused */
+      CHECK_EQ(lvd_app_wait(app, 2 * MS_NS), LVD_E_TIMEOUT); /* still paused */
       CHECK_EQ(lvd_app_resume(app), LVD_OK);
     }
-    CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+    CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_OK);
     CHECK_EQ(lvd_app_drain(app), LVD_E_STATE);
     CHECK_EQ(lvd_app_counters(app, c, &n, NULL, NULL), LVD_OK);
     lvd_app_unload(app);
@@ -136,14 +136,14 @@ void test_app_move_under_load(void) {
   app = app_loaded(rt, &b);
   CHECK_EQ(lvd_app_move(app, 0, 2), LVD_OK); /* also before it starts */
   CHECK_EQ(lvd_app_start(app), LVD_OK);
-  while (lvd_app_wait(app, 0) == LVD_E_TIME)
+  while (lvd_app_wait(app, 0) == LVD_E_TIMEOUT)
     for (int i = 0; i < 20; i++)
       CHECK_EQ(lvd_app_move(app, (uint32_t)(next_random(&seed) % b.net.actors),
                             (uint32_t)(next_random(&seed) % 3)),
                LVD_OK);
   if (lvd_app_wait(app, -1) == LVD_E_DEADLOCK) {
     char why[3000];
-    lvd_app_why(app, why, sizeof why);
+    lvd_app_wait_report(app, why, sizeof why);
     fputs(why, stderr);
   }
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
@@ -161,19 +161,19 @@ static uint64_t thread_ns(void) {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
-static lvd_verdict busy_run(lvd_actor *self) {
+static lvd_run_result busy_run(lvd_actor *self) {
   uint64_t since = 0;
   while (!lvd_should_yield(self))
     if (!since && lvd_load_relaxed_u32(&asked)) since = thread_ns();
   if (since && thread_ns() - since > 2000000) lvd_add_relaxed_u32(&late, 1);
-  return LVD_YIELD;
+  return LVD_RUN_YIELD;
 }
 
 void test_app_gives_way_at_once(void) {
   enum { ROUNDS = 40 };
   static const lvd_actor_class busy = {.name = "busy", .run = busy_run};
   lvd_actor_desc actor = {"busy", &busy, NULL, 0};
-  lvd_network net = {LVD_LAYOUT, "busy", 1, 0, &actor, NULL};
+  lvd_network net = {LVD_ABI_VERSION, "busy", 1, 0, &actor, NULL};
   lvd_runtime *rt = runtime_of(2);
   lvd_app *app;
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &app, NULL, 0), LVD_OK);
@@ -200,12 +200,12 @@ void test_app_gives_way_at_once(void) {
 
 /* Computes until it is told to end, and keeps its worker busy. */
 static lvd_a32 hogs, hogging;
-static lvd_verdict hog_run(lvd_actor *self) {
+static lvd_run_result hog_run(lvd_actor *self) {
   (void)self;
   lvd_add_relaxed_u32(&hogging, 1);
   while (lvd_load_relaxed_u32(&hogs)) {
   }
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 static const lvd_actor_class hog_class = {.name = "hog", .run = hog_run};
 
@@ -254,46 +254,46 @@ void test_app_others_do_not_wait(void) {
   pthread_t stopping;
   CHECK_EQ(pthread_create(&stopping, NULL, stop_it, shares), 0);
   while (lvd_app_get_state(shares) != LVD_APP_ENDING) /* its thread may start late */
-    CHECK_EQ(lvd_app_wait(shares, 1), LVD_E_TIME);
-  CHECK_EQ(lvd_app_wait(shares, 20), LVD_E_TIME);
+    CHECK_EQ(lvd_app_wait(shares, 1 * MS_NS), LVD_E_TIMEOUT);
+  CHECK_EQ(lvd_app_wait(shares, 20 * MS_NS), LVD_E_TIMEOUT);
   s = (sink){0};
   app_ended(placed(rt, &short_one, second), LVD_OK);
   CHECK_EQ(s.count, few);
 
   /* A core that is not concerned can be reserved, too. */
-  CHECK_EQ(lvd_core_take(rt, 1), LVD_OK);
-  CHECK_EQ(lvd_core_give(rt, 1), LVD_OK);
+  CHECK_EQ(lvd_core_reserve(rt, 1), LVD_OK);
+  CHECK_EQ(lvd_core_release(rt, 1), LVD_OK);
   CHECK_EQ(lvd_app_get_state(busy), LVD_APP_RUNNING);
 
   /* The busy core cannot: nothing is changed, and the reason is reported. */
   char why[128];
   lvd_worker_counters counters;
-  CHECK_EQ(lvd_core_take_within(rt, 0, 20, why, sizeof why), LVD_E_TIME);
+  CHECK_EQ(lvd_core_reserve_timeout(rt, 0, 20 * MS_NS, why, sizeof why), LVD_E_TIMEOUT);
   CHECK(strcmp(why, "a firing of hog of hog lasts there") == 0);
   CHECK_EQ(lvd_worker_counters_read(rt, 0, &counters), LVD_OK);
-  CHECK(counters.given && counters.runs_ns > 0);
+  CHECK(counters.available && counters.runs_ns > 0);
   for (uint32_t k = 0; k < 2; k++) {
     lvd_actor_counters a[2];
     CHECK_EQ(lvd_app_counters(k ? shares : busy, a, &(uint32_t){2}, NULL, NULL), LVD_OK);
     CHECK_EQ(a[0].target, 0);
   }
-  CHECK_EQ(lvd_core_take_within(rt, 0, 20, NULL, 0),
-           LVD_E_TIME); /* the worker has not run the last command */
-  CHECK_EQ(lvd_core_take_within(rt, 1, -1, why, sizeof why), LVD_OK);
-  CHECK_EQ(lvd_core_pass(busy, 0), LVD_E_STATE);
-  CHECK_EQ(lvd_core_pass(busy, 1), LVD_OK);
-  CHECK_EQ(lvd_core_pass(shares, 1), LVD_E_STATE);
-  CHECK_EQ(lvd_core_give(rt, 1), LVD_OK);
+  CHECK_EQ(lvd_core_reserve_timeout(rt, 0, 20 * MS_NS, NULL, 0),
+           LVD_E_TIMEOUT); /* the worker has not run the last command */
+  CHECK_EQ(lvd_core_reserve_timeout(rt, 1, -1, why, sizeof why), LVD_OK);
+  CHECK_EQ(lvd_core_transfer(busy, 0), LVD_E_STATE);
+  CHECK_EQ(lvd_core_transfer(busy, 1), LVD_OK);
+  CHECK_EQ(lvd_core_transfer(shares, 1), LVD_E_STATE);
+  CHECK_EQ(lvd_core_release(rt, 1), LVD_OK);
 
   /* With a timeout the caller does not wait for the activation to end, and the request takes
    * effect. */
-  CHECK_EQ(lvd_app_pause_within(busy, 20), LVD_E_TIME);
+  CHECK_EQ(lvd_app_pause_timeout(busy, 20 * MS_NS), LVD_E_TIMEOUT);
   CHECK_EQ(lvd_app_get_state(busy), LVD_APP_PAUSED);
   CHECK_EQ(lvd_app_resume(busy), LVD_OK);
   CHECK_EQ(lvd_app_get_state(busy), LVD_APP_RUNNING);
-  CHECK_EQ(lvd_app_stop_within(busy, 20), LVD_E_TIME);
+  CHECK_EQ(lvd_app_stop_timeout(busy, 20 * MS_NS), LVD_E_TIMEOUT);
   CHECK_EQ(lvd_app_get_state(busy), LVD_APP_ENDING);
-  CHECK_EQ(lvd_app_pause_within(busy, 20), LVD_E_STATE);
+  CHECK_EQ(lvd_app_pause_timeout(busy, 20 * MS_NS), LVD_E_STATE);
 
   lvd_store_relaxed_u32(&hogs, 0);
   CHECK_EQ(pthread_join(stopping, NULL), 0);
@@ -313,12 +313,12 @@ void test_app_why_waits_for_its_turn(void) {
   builder_init(&b, "behind");
   uint32_t add = builder_actor(&b, "add", &add_class, NULL);
   uint32_t end = builder_actor(&b, "end", &sink_class, &s);
-  builder_connect(&b, LVD_OUTSIDE, 0, add, 0, 10);
+  builder_connect(&b, LVD_EXTERNAL, 0, add, 0, 10);
   builder_connect(&b, add, 0, end, 0, 10);
   lvd_app *app = placed(rt, &b, here);
   while (!strstr(why, "add waits for 1 element")) {
     sleep_ms(1);
-    lvd_app_why(app, why, sizeof why);
+    lvd_app_wait_report(app, why, sizeof why);
   }
   CHECK(strstr(why, "is empty (0 of "));
 
@@ -332,7 +332,7 @@ void test_app_why_waits_for_its_turn(void) {
   while (lvd_room(p, 1)) LVD_PUT(p, uint32_t, 7);
   lvd_push(p);
   sleep_ms(1);
-  lvd_app_why(app, why, sizeof why);
+  lvd_app_wait_report(app, why, sizeof why);
   CHECK(strstr(why, "add waits for its turn on worker 0, where the application hog runs"));
   CHECK(strstr(why, "end waits for 1 element on its input"));
   CHECK(!strstr(why, "circle") && !strstr(why, "too few") && !strstr(why, "add waits for 1"));
@@ -342,7 +342,7 @@ void test_app_why_waits_for_its_turn(void) {
   uint64_t before = now_ns();
   while (!strstr(why, "hog has computed for ")) {
     sleep_ms(1);
-    lvd_app_why(busy, why, sizeof why);
+    lvd_app_wait_report(busy, why, sizeof why);
   }
   lvd_actor_counters first, then;
   lvd_worker_counters w1, w2;
@@ -362,8 +362,8 @@ void test_app_why_waits_for_its_turn(void) {
 
   lvd_store_relaxed_u32(&hogs, 0);
   app_ended(busy, LVD_OK);
-  lvd_end(p, LVD_OK);
-  CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+  lvd_producer_close(p, LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_OK);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
 }
@@ -380,11 +380,11 @@ void test_core_alone(void) {
   }
   for (uint32_t k = 0; k < b[0].net.actors; k++) CHECK_EQ(lvd_app_move(app[0], k, 1), LVD_OK);
   for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_start(app[i]), LVD_OK);
-  CHECK_EQ(lvd_core_take_for(app[0], 1), LVD_OK);
-  CHECK_EQ(lvd_core_take_for(app[0], 1), LVD_E_STATE);
-  CHECK_EQ(lvd_core_take_for(app[1], 0), LVD_OK);
-  CHECK_EQ(lvd_core_take_for(app[1], 2), LVD_E_STATE); /* the last one */
-  CHECK_EQ(lvd_core_give(rt, 0), LVD_OK);
+  CHECK_EQ(lvd_core_reserve_for(app[0], 1), LVD_OK);
+  CHECK_EQ(lvd_core_reserve_for(app[0], 1), LVD_E_STATE);
+  CHECK_EQ(lvd_core_reserve_for(app[1], 0), LVD_OK);
+  CHECK_EQ(lvd_core_reserve_for(app[1], 2), LVD_E_STATE); /* the last one */
+  CHECK_EQ(lvd_core_release(rt, 0), LVD_OK);
   for (uint32_t k = 0; k < b[1].net.actors; k++) {
     lvd_actor_counters a[2][16];
     CHECK_EQ(lvd_app_move(app[1], k, 1), LVD_E_STATE);
@@ -410,26 +410,26 @@ void test_core_take_give(void) {
   lvd_app *app;
   pipeline(&b, 4, &count, &s, 70);
   app = app_loaded(rt, &b);
-  CHECK_EQ(lvd_core_take(rt, 2), LVD_OK); /* for an application that has not started */
-  CHECK_EQ(lvd_core_give(rt, 2), LVD_OK);
+  CHECK_EQ(lvd_core_reserve(rt, 2), LVD_OK); /* for an application that has not started */
+  CHECK_EQ(lvd_core_release(rt, 2), LVD_OK);
   CHECK_EQ(lvd_app_start(app), LVD_OK);
-  for (uint32_t i = 0; lvd_app_wait(app, 0) == LVD_E_TIME && i < 100; i++) {
+  for (uint32_t i = 0; lvd_app_wait(app, 0) == LVD_E_TIMEOUT && i < 100; i++) {
     uint32_t a = i % 3, c = (i + 1) % 3;
     if (i % 5 == 0) lvd_app_pause(app);
-    CHECK_EQ(lvd_core_take(rt, a), LVD_OK);
-    CHECK_EQ(lvd_core_take(rt, a), LVD_E_STATE);
-    CHECK_EQ(lvd_core_take(rt, c), LVD_OK);
-    CHECK_EQ(lvd_core_take(rt, (i + 2) % 3), LVD_E_STATE); /* the last one */
+    CHECK_EQ(lvd_core_reserve(rt, a), LVD_OK);
+    CHECK_EQ(lvd_core_reserve(rt, a), LVD_E_STATE);
+    CHECK_EQ(lvd_core_reserve(rt, c), LVD_OK);
+    CHECK_EQ(lvd_core_reserve(rt, (i + 2) % 3), LVD_E_STATE); /* the last one */
     lvd_worker_counters before, after;
     CHECK_EQ(lvd_worker_counters_read(rt, a, &before), LVD_OK);
-    CHECK(!before.given);
+    CHECK(!before.available);
     if (i % 5 == 0) lvd_app_resume(app);
     sleep_ms(1);
     CHECK_EQ(lvd_worker_counters_read(rt, a, &after), LVD_OK);
     CHECK_EQ(before.activations, after.activations);
-    CHECK_EQ(lvd_core_give(rt, a), LVD_OK);
-    CHECK_EQ(lvd_core_give(rt, c), LVD_OK);
-    CHECK_EQ(lvd_core_give(rt, c), LVD_E_STATE);
+    CHECK_EQ(lvd_core_release(rt, a), LVD_OK);
+    CHECK_EQ(lvd_core_release(rt, c), LVD_OK);
+    CHECK_EQ(lvd_core_release(rt, c), LVD_E_STATE);
     for (uint32_t k = 0; k < b.net.actors; k++) lvd_app_move(app, k, (k + i) % 3);
   }
   app_ended(app, LVD_OK);

@@ -5,9 +5,9 @@
 /* ---- external ends of channels --------------------------------------------------------------- */
 
 /* What it waited for before has no effect. */
-static lvd_verdict awaits_and_ends_run(lvd_actor *self) {
+static lvd_run_result awaits_and_ends_run(lvd_actor *self) {
   lvd_await_room(self, 0, 1);
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 void test_app_awaits_and_ends(void) {
   static const lvd_port_class out[] = {{"X", 4}};
@@ -24,18 +24,18 @@ void test_app_awaits_and_ends(void) {
 }
 
 /* Takes `params` elements of its first input; then it ends, or waits for its second. */
-static lvd_verdict takes_run(lvd_actor *self) {
+static lvd_run_result takes_run(lvd_actor *self) {
   uint32_t *taken = self->state, most = *(const uint32_t *)self->params;
   for (; *taken < most; ++*taken) {
     if (!lvd_elements(&self->in[0], 1)) {
       lvd_await_elements(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     (void)LVD_GET(&self->in[0], uint32_t);
   }
-  if (self->cls->inputs == 1) return LVD_DONE;
+  if (self->cls->inputs == 1) return LVD_RUN_DONE;
   lvd_await_elements(self, 1, 1);
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 void test_app_why_omits_closed_ends(void) {
   static const lvd_port_class in[] = {{"A", 4}, {"B", 4}};
@@ -53,7 +53,7 @@ void test_app_why_omits_closed_ends(void) {
   uint32_t here = builder_actor(&b, "here", &stays, &ten);
   builder_connect(&b, source, 0, gone, 0, 64);
   builder_connect(&b, source, 0, here, 0, 64);
-  builder_connect(&b, LVD_OUTSIDE, 0, never, 0, 64);
+  builder_connect(&b, LVD_EXTERNAL, 0, never, 0, 64);
   builder_connect(&b, never, 0, here, 1, 64);
   lvd_app *app = app_begun(rt, &b);
   /* The source may also wait for room for a moment before `here` has taken all of its elements, or
@@ -62,7 +62,7 @@ void test_app_why_omits_closed_ends(void) {
   char why[1000];
   do {
     sleep_ms(1);
-    lvd_app_why(app, why, sizeof why);
+    lvd_app_wait_report(app, why, sizeof why);
   } while (!strstr(why, full) || strstr(why, " turn on worker"));
   printf("%s", why);
   CHECK(!strstr(why, "gone"));
@@ -76,16 +76,16 @@ void test_app_outside_ends(void) {
   builder b;
   builder_init(&b, "outside");
   uint32_t add = builder_actor(&b, "add", &add_class, NULL);
-  static const lvd_port_ref to[] = {{LVD_OUTSIDE, 0}};
-  builder_connect(&b, LVD_OUTSIDE, 0, add, 0, 10);
+  static const lvd_port_ref to[] = {{LVD_EXTERNAL, 0}};
+  builder_connect(&b, LVD_EXTERNAL, 0, add, 0, 10);
   b.channel[b.net.channels++] = (lvd_channel_desc){{add, 0}, 1, to, 4, 7, 0};
   lvd_app *app = app_loaded(rt, &b);
   lvd_producer *p = lvd_app_producer(app, 0);
   lvd_consumer *c = lvd_app_consumer(app, 1, 0);
   CHECK(p && c && !lvd_app_producer(app, 1) && !lvd_app_consumer(app, 0, 0));
   CHECK_EQ(lvd_app_start(app), LVD_OK);
-  CHECK_EQ(lvd_wait_elements(c, 1, 5000000), LVD_E_TIME);
-  CHECK_EQ(lvd_app_wait(app, 20), LVD_E_TIME); /* more may come: it does not end */
+  CHECK_EQ(lvd_wait_elements(c, 1, 5000000), LVD_E_TIMEOUT);
+  CHECK_EQ(lvd_app_wait(app, 20 * MS_NS), LVD_E_TIMEOUT); /* more may come: it does not end */
   uint32_t sent = 0, received = 0;
   while (received < ELEMENTS) {
     while (sent < ELEMENTS && lvd_room(p, 1)) LVD_PUT(p, uint32_t, sent++);
@@ -95,12 +95,12 @@ void test_app_outside_ends(void) {
     lvd_release(c);
   }
   LVD_PUT(p, uint32_t, 76);
-  lvd_end(p, LVD_OK);
-  CHECK_EQ(lvd_wait_elements(c, 2, -1), LVD_E_ENDED);
+  lvd_producer_close(p, LVD_OK);
+  CHECK_EQ(lvd_wait_elements(c, 2, -1), LVD_E_EOF);
   CHECK_EQ(lvd_elements(c, 1), 1);
   CHECK_EQ(LVD_GET(c, uint32_t), 77);
   lvd_release(c);
-  CHECK_EQ(lvd_wait_elements(c, 1, -1), LVD_E_ENDED);
+  CHECK_EQ(lvd_wait_elements(c, 1, -1), LVD_E_EOF);
   app_ended(app, LVD_OK);
 
   /* Stopped from outside: both ends are told. */
@@ -110,7 +110,7 @@ void test_app_outside_ends(void) {
   CHECK_EQ(lvd_app_start(app), LVD_OK);
   CHECK_EQ(lvd_app_stop(app), LVD_OK);
   CHECK_EQ(lvd_wait_elements(c, 1, -1), LVD_E_STOPPED);
-  CHECK_EQ(lvd_wait_room(p, 10, -1), LVD_E_PEER);
+  CHECK_EQ(lvd_wait_room(p, 10, -1), LVD_E_PEER_GONE);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
 }
@@ -123,11 +123,11 @@ void test_app_end_before_start(void) {
     builder b;
     lvd_app *app;
     builder_init(&b, "early");
-    builder_connect(&b, LVD_OUTSIDE, 0, builder_actor(&b, "sink", &sink_class, &s), 0, 10);
+    builder_connect(&b, LVD_EXTERNAL, 0, builder_actor(&b, "sink", &sink_class, &s), 0, 10);
     app = app_loaded(rt, &b);
     lvd_producer *p = lvd_app_producer(app, 0);
     for (uint32_t i = 0; i < 3; i++) LVD_PUT(p, uint32_t, i);
-    lvd_end(p, LVD_OK);
+    lvd_producer_close(p, LVD_OK);
     sleep_ms(1);
     CHECK_EQ(lvd_app_start(app), LVD_OK);
     app_ended(app, LVD_OK);
@@ -147,7 +147,7 @@ void test_app_end_at_rest(void) {
     lvd_app *app;
     builder_init(&b, "late");
     uint32_t add = builder_actor(&b, "add", &add_class, NULL);
-    builder_connect(&b, LVD_OUTSIDE, 0, add, 0, 10);
+    builder_connect(&b, LVD_EXTERNAL, 0, add, 0, 10);
     builder_connect(&b, add, 0, builder_actor(&b, "sink", &sink_class, &s), 0, 10);
     app = app_begun(rt, &b);
     lvd_producer *p = lvd_app_producer(app, 0);
@@ -155,7 +155,7 @@ void test_app_end_at_rest(void) {
     lvd_flush(p);
     for (uint64_t n = next_random(&seed) % 20000; n--;) __asm__ volatile("");
     LVD_PUT(p, uint32_t, 1);
-    lvd_end(p, LVD_OK);
+    lvd_producer_close(p, LVD_OK);
     app_ended(app, LVD_OK);
     check_pipeline(&s, 2, 1);
   }
@@ -180,7 +180,7 @@ void test_app_deadlock_says_why(void) {
   lvd_app *app = app_begun(rt, &b);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_E_DEADLOCK);
   char why[2000];
-  CHECK(lvd_app_why(app, why, sizeof why) < sizeof why);
+  CHECK(lvd_app_wait_report(app, why, sizeof why) < sizeof why);
   printf("%s", why);
   CHECK(strstr(why, "in a circle"));
   CHECK(
@@ -190,7 +190,7 @@ void test_app_deadlock_says_why(void) {
   CHECK(strstr(why, "source waits for room for 1 on its output X: the channel source.X -> sum.A is "
                     "full (3 of 3); sum has to empty it"));
   char small[20];
-  CHECK_EQ(lvd_app_why(app, small, sizeof small), strlen(why));
+  CHECK_EQ(lvd_app_wait_report(app, small, sizeof small), strlen(why));
   CHECK_EQ(strlen(small), 19);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
@@ -206,8 +206,8 @@ static lvd_status end_of(builder *b, const char *words) {
     char why[2000];
     CHECK_EQ(lvd_app_load(rt, &b->net, NULL, &app, NULL, 0), LVD_OK);
     CHECK_EQ(lvd_app_start(app), LVD_OK);
-    status = lvd_app_wait(app, 5000);
-    lvd_app_why(app, why, sizeof why);
+    status = lvd_app_wait(app, 5000 * MS_NS);
+    lvd_app_wait_report(app, why, sizeof why);
     if (!strstr(why, words)) printf("%s", why);
     CHECK(strstr(why, words));
     lvd_app_unload(app);
@@ -247,15 +247,15 @@ void test_app_circle_with_elements_waiting(void) {
   CHECK_EQ(end_of(&b, "sum waits for 1 element on its input B"), LVD_E_DEADLOCK);
 }
 
-static lvd_verdict unequal_run(lvd_actor *self) { /* two of A with each of B */
+static lvd_run_result unequal_run(lvd_actor *self) { /* two of A with each of B */
   for (;;) {
     if (lvd_elements(&self->in[0], 2) < 2) {
       lvd_await_elements(self, 0, 2);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     if (!lvd_elements(&self->in[1], 1)) {
       lvd_await_elements(self, 1, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     lvd_get_done(&self->in[0], 2);
     lvd_get_done(&self->in[1], 1);
@@ -275,11 +275,11 @@ void test_app_left_over_is_no_deadlock(void) {
   CHECK_EQ(end_of(&b, "unequal waits for 2 elements on its input A"), LVD_OK);
 }
 
-static lvd_verdict
+static lvd_run_result
 token_run(lvd_actor *self) { /* puts the first; consumes it when it has been round */
   uint32_t *rounds = self->state;
   if (*rounds == 0) {
-    if (!lvd_room(&self->out[0], 1)) return LVD_WAIT;
+    if (!lvd_room(&self->out[0], 1)) return LVD_RUN_WAIT;
     LVD_PUT(&self->out[0], uint32_t, 1);
     *rounds = 1;
   }
@@ -288,7 +288,7 @@ token_run(lvd_actor *self) { /* puts the first; consumes it when it has been rou
     if (++*rounds < 10 && lvd_room(&self->out[0], 1)) LVD_PUT(&self->out[0], uint32_t, v);
   }
   lvd_await_elements(self, 0, 1);
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 
 void test_app_ring_that_has_done_its_work(void) {

@@ -11,11 +11,11 @@
 static const lvd_action_class actions[] = {{"begin", NULL, 10}, {"index.bad", "other.cal", 20}};
 
 /* Fires on the first element; `params` decides what it does then. */
-static lvd_verdict bad_run(lvd_actor *self) {
+static lvd_run_result bad_run(lvd_actor *self) {
   if (!lvd_elements(&self->in[0], 1)) {
-    if (lvd_ended(&self->in[0]) != LVD_OK) return LVD_DONE;
+    if (lvd_ended(&self->in[0]) != LVD_OK) return LVD_RUN_DONE;
     lvd_await_elements(self, 0, 1);
-    return LVD_WAIT;
+    return LVD_RUN_WAIT;
   }
   self->action = 1;
   const char *what = self->params;
@@ -39,7 +39,7 @@ static lvd_verdict bad_run(lvd_actor *self) {
     while (t.tv_sec * 1000000000LL + t.tv_nsec < end) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   }
   if (strcmp(what, "native") == 0) lvd_native_fail("no such file: %s", "x.jpg");
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 static const lvd_port_class in_port[] = {{"A", 4}};
 static const lvd_actor_class bad_class = {.name = "Bad",
@@ -101,7 +101,7 @@ ONE(stack, LVD_FAULT_STACK, 20, "stack overflow", SKIP_MEMORY())
 void test_fault_endless_action(void) {
   SKIP_SIGNALS();
   lvd_runtime *rt;
-  lvd_runtime_options options = {.workers = 1, .time_limit_ms = 50};
+  lvd_runtime_options options = {.workers = 1, .action_time_limit_ns = 50 * MS_NS};
   CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_OK);
   for (int i = 0; i < 3; i++) fault(rt, "endless", LVD_FAULT_TIME, 20, "has not ended after 50 ms");
   lvd_runtime_destroy(rt);
@@ -111,7 +111,7 @@ void test_fault_endless_action(void) {
 void test_fault_time_limit_restarts(void) {
   SKIP_SIGNALS();
   lvd_runtime *rt;
-  lvd_runtime_options options = {.workers = 1, .time_limit_ms = 100};
+  lvd_runtime_options options = {.workers = 1, .action_time_limit_ns = 100 * MS_NS};
   CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_OK);
   for (int i = 0; i < 12; i++) {
     if (i % 6 == 0) fault(rt, "endless", LVD_FAULT_TIME, 20, "has not ended after 100 ms");
@@ -136,7 +136,7 @@ void test_stop_endless_action(void) {
   uint32_t source = builder_actor(&b, "source", &source_class, &count);
   builder_connect(&b, source, 0, builder_actor(&b, "culprit", &bad_class, "endless"), 0, 16);
   app = app_begun(rt, &b);
-  CHECK_EQ(lvd_app_wait(app, 50), LVD_E_TIME);
+  CHECK_EQ(lvd_app_wait(app, 50 * MS_NS), LVD_E_TIMEOUT);
   CHECK_EQ(lvd_app_stop(app), LVD_OK);
   CHECK_EQ(lvd_app_wait(app, 0), LVD_E_STOPPED);
   CHECK(!lvd_app_fault(app, NULL));
@@ -172,7 +172,7 @@ static void end_block(void *data, lvd_status outcome) {
   ended = 100 + (int)outcome;
 }
 
-static lvd_verdict native_run(lvd_actor *self) {
+static lvd_run_result native_run(lvd_actor *self) {
   (void)self;
   lvd_app *app = lvd_current_app();
   CHECK(app != NULL);
@@ -190,7 +190,7 @@ void test_native_data(void) {
   static const lvd_actor_class cls = {.name = "native", .run = native_run};
   lvd_runtime *rt = runtime_of(1);
   lvd_actor_desc actor = {"reader", &cls, NULL, 0};
-  lvd_network net = {LVD_LAYOUT, "natives", 1, 0, &actor, NULL};
+  lvd_network net = {LVD_ABI_VERSION, "natives", 1, 0, &actor, NULL};
   lvd_option option = {"in", "photo.jpg"};
   lvd_app *app;
   CHECK(lvd_current_app() == NULL);
@@ -217,7 +217,7 @@ static void end_count(void *data, lvd_status outcome) {
   blocks_ended += *(int *)data;
 }
 
-static lvd_verdict counter_run(lvd_actor *self) {
+static lvd_run_result counter_run(lvd_actor *self) {
   (void)self;
   lvd_app *app = lvd_current_app();
   for (int i = 0; i < 3; i++) {
@@ -228,7 +228,7 @@ static lvd_verdict counter_run(lvd_actor *self) {
     *one += 1;
     *other += 10;
   }
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 
 /* A worker caches the blocks of one application; the next one may have the same address, and must
@@ -237,7 +237,7 @@ void test_native_blocks(void) {
   static const lvd_actor_class cls = {.name = "counter", .run = counter_run};
   lvd_runtime *rt = runtime_of(1);
   lvd_actor_desc actor = {"counter", &cls, NULL, 0};
-  lvd_network net = {LVD_LAYOUT, "blocks", 1, 0, &actor, NULL};
+  lvd_network net = {LVD_ABI_VERSION, "blocks", 1, 0, &actor, NULL};
   for (int i = 1; i <= 3; i++) {
     lvd_app *app;
     CHECK_EQ(lvd_app_load(rt, &net, NULL, &app, NULL, 0), LVD_OK);
@@ -255,11 +255,12 @@ static void end_heirloom(void *data, lvd_status outcome) {
   CHECK_EQ(outcome, LVD_OK);
   lvd_add_relaxed_u32(&heirloom_ended, 1);
 }
-static lvd_verdict leaving_run(lvd_actor *self) {
+static lvd_run_result leaving_run(lvd_actor *self) {
   (void)self;
-  CHECK(lvd_app_heirloom(lvd_current_app(), "heirloom", &key, sizeof(int), end_heirloom));
+  CHECK(lvd_app_persistent_data(lvd_current_app(), "persistent_block", &key, sizeof(int),
+                                end_heirloom));
   lvd_store_release_u32(&heirloom_made, 1);
-  return lvd_load_acquire_u32(&may_finish) ? LVD_DONE : LVD_YIELD;
+  return lvd_load_acquire_u32(&may_finish) ? LVD_RUN_DONE : LVD_RUN_YIELD;
 }
 
 /* The data successor of an application is unloaded before that ends: its data is not passed on. */
@@ -267,19 +268,19 @@ void test_native_heir_goes(void) {
   static const lvd_actor_class cls = {.name = "leaving", .run = leaving_run};
   lvd_runtime *rt = runtime_of(1);
   lvd_actor_desc actor = {"leaving", &cls, NULL, 0};
-  lvd_network net = {LVD_LAYOUT, "leaving", 1, 0, &actor, NULL};
+  lvd_network net = {LVD_ABI_VERSION, "leaving", 1, 0, &actor, NULL};
   lvd_app *old, *heir, *next;
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &old, NULL, 0), LVD_OK);
   CHECK_EQ(lvd_app_start(old), LVD_OK);
   while (!lvd_load_acquire_u32(&heirloom_made)) sleep_ms(1);
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &heir, NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_inherit(heir, old), LVD_OK);
+  CHECK_EQ(lvd_app_set_data_successor(heir, old), LVD_OK);
   lvd_app_unload(heir);
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &next, NULL, 0), LVD_OK); /* possibly at the same address */
   lvd_store_release_u32(&may_finish, 1);
   CHECK_EQ(lvd_app_wait(old, -1), LVD_OK);
   CHECK_EQ(lvd_load_relaxed_u32(&heirloom_ended), 1);
-  CHECK(!lvd_app_heirlooms_left(next));
+  CHECK(!lvd_app_has_unclaimed_data(next));
   lvd_app_unload(old);
   lvd_app_unload(next);
   lvd_runtime_destroy(rt);
@@ -290,18 +291,18 @@ static void end_unused(void *data, lvd_status outcome) {
   lvd_app_fail(*(lvd_app **)data, "cannot close %s", "photo.ppm");
 }
 
-static lvd_verdict writer_run(lvd_actor *self) {
+static lvd_run_result writer_run(lvd_actor *self) {
   (void)self;
   lvd_app *app = lvd_current_app();
   *(lvd_app **)lvd_app_data(app, &key, sizeof(lvd_app *), end_unused) = app;
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 
 void test_native_end_fails(void) {
   static const lvd_actor_class cls = {.name = "writer", .run = writer_run};
   lvd_runtime *rt = runtime_of(1);
   lvd_actor_desc actor = {"writer", &cls, NULL, 0};
-  lvd_network net = {LVD_LAYOUT, "end", 1, 0, &actor, NULL};
+  lvd_network net = {LVD_ABI_VERSION, "end", 1, 0, &actor, NULL};
   lvd_app *app;
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &app, NULL, 0), LVD_OK);
   CHECK_EQ(lvd_app_start(app), LVD_OK);
@@ -314,14 +315,14 @@ void test_native_end_fails(void) {
 }
 
 /* A source without an end of its own: its native has no more input. */
-static lvd_verdict exhausted_run(lvd_actor *self) {
+static lvd_run_result exhausted_run(lvd_actor *self) {
   uint32_t *next = self->state;
   lvd_producer *x = &self->out[0];
   CHECK(lvd_current_actor() != NULL);
   for (;;) {
     if (!lvd_room(x, 1)) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     uint32_t *span = lvd_put_span(x);
     span[0] = *next;
@@ -338,7 +339,7 @@ static const lvd_actor_class exhausted_class[2] = {{.name = "Exhausted",
                                                     .run = exhausted_run},
                                                    {.name = "MayWait",
                                                     .state_size = 4,
-                                                    .flags = LVD_CLASS_MAY_WAIT,
+                                                    .flags = LVD_CLASS_CAN_BLOCK,
                                                     .outputs = 1,
                                                     .output = exhausted_out,
                                                     .run = exhausted_run}};
@@ -365,7 +366,7 @@ void test_native_ends_its_actor(void) {
 
 /* ---- abort ----------------------------------------------------------------------------------- */
 
-static lvd_verdict asserts_run(lvd_actor *self) {
+static lvd_run_result asserts_run(lvd_actor *self) {
   self->action = 0;
   self->native = "check_it";
   abort();
@@ -392,7 +393,7 @@ static int aborts(bool handled, char *text, size_t size) {
     builder b;
     builder_init(&b, "breaks");
     builder_actor(&b, "tester", &asserts, NULL);
-    lvd_app_wait(app_begun(runtime_of(2), &b), 20000);
+    lvd_app_wait(app_begun(runtime_of(2), &b), 20000 * MS_NS);
     _exit(0);
   }
   close(ends[1]);

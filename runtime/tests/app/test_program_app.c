@@ -57,7 +57,7 @@ void test_program_app_side_by_side(void) {
     CHECK_EQ(stream_create(1), LVD_OK);
     loaded all[PROGRAMS];
     for (int i = 0; i < PROGRAMS; i++) all[i] = load(rt, what[i % 3], most[i / 3 % 3]);
-    for (int i = 0; i < PROGRAMS; i++) CHECK_EQ(lvd_app_wait(all[i].app, LIMIT_MS), LVD_OK);
+    for (int i = 0; i < PROGRAMS; i++) CHECK_EQ(lvd_app_wait(all[i].app, LIMIT_MS * MS_NS), LVD_OK);
     CHECK(pb_create("twice", 0) == NULL);
     CHECK_EQ(stream_create(1), LVD_E_STATE);
     CHECK_EQ(stream_close(1), LVD_OK);
@@ -74,7 +74,7 @@ void test_program_app_again(void) {
     loaded l = load(rt, "calls", "10");
     CHECK(strcmp(lvd_app_name(l.app), "levada_program") == 0 ||
           strcmp(lvd_app_name(l.app), "liblevada_program") == 0);
-    CHECK_EQ(lvd_app_wait(l.app, LIMIT_MS), LVD_OK);
+    CHECK_EQ(lvd_app_wait(l.app, LIMIT_MS * MS_NS), LVD_OK);
     unload(l);
   }
   lvd_runtime_destroy(rt);
@@ -85,7 +85,7 @@ void test_program_app_again(void) {
 static void fails(lvd_runtime *rt, const char *what, lvd_fault_kind kind, const char *words) {
   loaded l = load(rt, what, "0");
   lvd_fault fault;
-  CHECK_EQ(lvd_app_wait(l.app, LIMIT_MS), LVD_E_FAULT);
+  CHECK_EQ(lvd_app_wait(l.app, LIMIT_MS * MS_NS), LVD_E_FAULT);
   CHECK(lvd_app_fault(l.app, &fault));
   CHECK_EQ(fault.kind, kind);
   if (!strstr(fault.message, words)) printf("%s\n", fault.message);
@@ -101,7 +101,7 @@ void test_program_app_failures(void) {
   fails(rt, "faults", LVD_FAULT_MEMORY, "");
   fails(rt, "misuses", LVD_FAULT_NATIVE,
         "pb_create(\"Twise\"): no procedure has this name; did you mean");
-  CHECK_EQ(lvd_app_wait(other.app, 0), LVD_E_TIME);
+  CHECK_EQ(lvd_app_wait(other.app, 0), LVD_E_TIMEOUT);
   unload(other);
   lvd_runtime_destroy(rt);
 }
@@ -111,7 +111,7 @@ void test_program_app_stop(void) {
   for (int i = 0; i < 20; i++) {
     loaded l = load(rt, "waits", NULL);
     if (i % 2) usleep(1000);
-    CHECK_EQ(lvd_app_stop_within(l.app, LIMIT_MS), LVD_OK);
+    CHECK_EQ(lvd_app_stop_timeout(l.app, LIMIT_MS * MS_NS), LVD_OK);
     CHECK_EQ(lvd_app_wait(l.app, 0), LVD_E_STOPPED);
     unload(l);
   }
@@ -120,23 +120,23 @@ void test_program_app_stop(void) {
 
 static void until_it_runs(loaded l, uint64_t versions) {
   while (lvd_app_get_progress(l.app, NULL) != versions) {
-    CHECK_EQ(lvd_app_wait(l.app, 0), LVD_E_TIME);
+    CHECK_EQ(lvd_app_wait(l.app, 0), LVD_E_TIMEOUT);
     usleep(100);
   }
 }
 
 static lvd_a32 held_up, may_go;
-static lvd_verdict endless_run(lvd_actor *self) {
+static lvd_run_result endless_run(lvd_actor *self) {
   (void)self;
   lvd_add_release_u32(&held_up, 1);
   while (!lvd_load_acquire_u32(&may_go)) continue;
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 
 static lvd_app *endless_at(lvd_runtime *rt, uint32_t worker) {
   static const lvd_actor_class cls = {.name = "Endless", .run = endless_run};
   static const lvd_actor_desc actor = {"endless", &cls, NULL, 0};
-  static const lvd_network net = {LVD_LAYOUT, "endless", 1, 0, &actor, NULL};
+  static const lvd_network net = {LVD_ABI_VERSION, "endless", 1, 0, &actor, NULL};
   lvd_app_options o = {.placement = &worker};
   uint32_t before = lvd_load_acquire_u32(&held_up);
   lvd_app *app;
@@ -169,13 +169,13 @@ void test_program_app_held_up(void) {
       CHECK_EQ(lvd_app_start(l.app), LVD_OK);
       until_it_runs(l, 1);
       lvd_app *endless = endless_at(rt, 0);
-      CHECK_EQ(lvd_app_stop_within(l.app, LIMIT_MS), LVD_OK);
+      CHECK_EQ(lvd_app_stop_timeout(l.app, LIMIT_MS * MS_NS), LVD_OK);
       unload(l);
       lvd_store_release_u32(&may_go, 1);
       app_ended(endless, LVD_OK);
       if (other) app_ended(other, LVD_OK);
       loaded forks = load(rt, "forks", NULL);
-      CHECK_EQ(lvd_app_wait(forks.app, LIMIT_MS), LVD_OK);
+      CHECK_EQ(lvd_app_wait(forks.app, LIMIT_MS * MS_NS), LVD_OK);
       unload(forks);
     }
     lvd_runtime_destroy(rt);
@@ -202,7 +202,7 @@ void test_program_app_held_up_with_fibers(void) {
     lvd_app *endless = endless_at(rt, 0);
     /* so it is abandoned as soon as it is told to end, and before the others are */
     usleep(1300000);
-    CHECK_EQ(lvd_app_stop_within(l.app, LIMIT_MS), LVD_OK);
+    CHECK_EQ(lvd_app_stop_timeout(l.app, LIMIT_MS * MS_NS), LVD_OK);
     CHECK(!lvd_app_fault(l.app, NULL)); /* it has not continued on another thread */
     unload(l);
     lvd_store_release_u32(&may_go, 1);
@@ -217,7 +217,7 @@ void test_program_app_registers(void) {
   lvd_runtime *rt = runtime(2);
   for (int i = 0; i < 3; i++) {
     loaded l = load(rt, "registers", NULL);
-    CHECK_EQ(lvd_app_wait(l.app, LIMIT_MS), LVD_OK);
+    CHECK_EQ(lvd_app_wait(l.app, LIMIT_MS * MS_NS), LVD_OK);
     unload(l);
     CHECK(!lvd_procedure_find("registered"));
   }
@@ -237,14 +237,14 @@ void test_program_app_versions(void) {
         lvd_app_load(rt, lvd_program_network(all[i].program), NULL, &all[i].app, why, sizeof why),
         LVD_OK);
     if (i > 0) {
-      CHECK_EQ(lvd_app_inherit(all[i].app, all[i - 1].app), LVD_OK);
+      CHECK_EQ(lvd_app_set_data_successor(all[i].app, all[i - 1].app), LVD_OK);
       CHECK_EQ(lvd_app_drain(all[i - 1].app), LVD_OK);
-      CHECK_EQ(lvd_app_wait(all[i - 1].app, LIMIT_MS), LVD_OK);
+      CHECK_EQ(lvd_app_wait(all[i - 1].app, LIMIT_MS * MS_NS), LVD_OK);
     }
     CHECK_EQ(lvd_app_start(all[i].app), LVD_OK);
     until_it_runs(all[i], (uint64_t)i + 1);
   }
-  CHECK_EQ(lvd_app_stop_within(all[VERSIONS - 1].app, LIMIT_MS), LVD_OK);
+  CHECK_EQ(lvd_app_stop_timeout(all[VERSIONS - 1].app, LIMIT_MS * MS_NS), LVD_OK);
   for (int i = VERSIONS; i-- > 0;) unload(all[i]);
   lvd_runtime_destroy(rt);
 }
@@ -262,7 +262,7 @@ void test_program_app_drains(void) {
     until_it_runs(l, 1);
     if (i % 2) usleep((useconds_t)i * 10);
     CHECK_EQ(lvd_app_drain(l.app), LVD_OK);
-    CHECK_EQ(lvd_app_wait(l.app, LIMIT_MS), LVD_OK);
+    CHECK_EQ(lvd_app_wait(l.app, LIMIT_MS * MS_NS), LVD_OK);
     CHECK_EQ(lvd_app_drain(l.app), LVD_E_STATE);
     unload(l);
   }
@@ -270,17 +270,17 @@ void test_program_app_drains(void) {
   CHECK_EQ(write(ends[1], "x", 1), 1);
   loaded leaves = load(rt, "leaves input", fd);
   CHECK_EQ(lvd_app_drain(leaves.app), LVD_OK);
-  CHECK_EQ(lvd_app_wait(leaves.app, LIMIT_MS), LVD_OK);
+  CHECK_EQ(lvd_app_wait(leaves.app, LIMIT_MS * MS_NS), LVD_OK);
   unload(leaves);
   loaded deaf = load(rt, "waits", NULL);
-  CHECK_EQ(lvd_app_drain_no_more(deaf.app), LVD_E_STATE);
+  CHECK_EQ(lvd_app_cancel_drain(deaf.app), LVD_E_STATE);
   CHECK_EQ(lvd_app_drain(deaf.app), LVD_OK);
-  CHECK_EQ(lvd_app_wait(deaf.app, 20), LVD_E_TIME);
-  CHECK_EQ(lvd_app_drain_no_more(deaf.app), LVD_OK);
-  CHECK(!lvd_app_drains(deaf.app));
+  CHECK_EQ(lvd_app_wait(deaf.app, 20 * MS_NS), LVD_E_TIMEOUT);
+  CHECK_EQ(lvd_app_cancel_drain(deaf.app), LVD_OK);
+  CHECK(!lvd_app_is_draining(deaf.app));
   CHECK_EQ(lvd_app_drain(deaf.app), LVD_OK);
-  CHECK(lvd_app_drains(deaf.app));
-  CHECK_EQ(lvd_app_drain_no_more(deaf.app), LVD_E_STATE);
+  CHECK(lvd_app_is_draining(deaf.app));
+  CHECK_EQ(lvd_app_cancel_drain(deaf.app), LVD_E_STATE);
   unload(deaf);
   close(ends[0]);
   close(ends[1]);

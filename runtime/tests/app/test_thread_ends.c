@@ -40,7 +40,7 @@ static void gets_all(void *s) {
   uint32_t x, n = 0;
   lvd_status status;
   while ((status = lvd_stream_get(s, &x, 4)) == LVD_OK) CHECK_EQ(x, n++);
-  CHECK_EQ(status, LVD_E_ENDED);
+  CHECK_EQ(status, LVD_E_EOF);
   CHECK_EQ(n, 4);
 }
 static void puts_until_refused(void *s) {
@@ -50,7 +50,7 @@ static void puts_until_refused(void *s) {
     lvd_stream_flush(s);
     x++;
   }
-  CHECK_EQ(status, LVD_E_PEER);
+  CHECK_EQ(status, LVD_E_PEER_GONE);
 }
 
 static void other_side(void *(*thread)(void *), void (*fiber)(void *)) {
@@ -98,13 +98,13 @@ typedef struct guest {
 static void *waits_for_ever(void *argument) {
   guest *g = argument;
   uint32_t x = 0, which;
-  g->s->time_limit_ns = g->way & 1 ? 3600000000000 : -1; /* an hour */
-  CHECK_EQ(lvd_stream_wait_elements(g->s, 1, 0), g->way < 4 ? LVD_E_TIME : LVD_E_STATE);
+  g->s->timeout_ns = g->way & 1 ? 3600000000000 : -1; /* an hour */
+  CHECK_EQ(lvd_stream_wait_elements(g->s, 1, 0), g->way < 4 ? LVD_E_TIMEOUT : LVD_E_STATE);
   lvd_store_release_u32(&g->is_in, 1);
   if (g->way < 2)
     g->status = lvd_stream_get(g->s, &x, 4);
   else if (g->way < 4)
-    g->status = lvd_stream_select(&g->s, 1, g->s->time_limit_ns, &which);
+    g->status = lvd_stream_select(&g->s, 1, g->s->timeout_ns, &which);
   else
     while ((g->status = lvd_stream_put(g->s, &x, 4)) == LVD_OK) {
     }
@@ -124,7 +124,7 @@ void test_thread_is_let_out(void) {
       if (i < 4)
         CHECK_EQ(lvd_stream_wait_room(g[i].s, 1, 0), LVD_OK);
       else
-        CHECK_EQ(lvd_stream_wait_elements(g[i].s, 1, 0), LVD_E_TIME);
+        CHECK_EQ(lvd_stream_wait_elements(g[i].s, 1, 0), LVD_E_TIMEOUT);
       id[i] = begun(waits_for_ever, &g[i]);
     }
     for (int i = 0; i < (int)COUNT(g); i++)
@@ -155,7 +155,7 @@ void test_thread_ends_number(void) {
     CHECK_EQ(stream_create(3), LVD_OK);
     CHECK_EQ(stream_get(3, x), LVD_OK);
     CHECK_EQ(x, 5);
-    CHECK_EQ(stream_get(3, x), LVD_E_ENDED);
+    CHECK_EQ(stream_get(3, x), LVD_E_EOF);
     if (round % 2 == 0) CHECK_EQ(pthread_join(id, NULL), 0);
     CHECK_EQ(stream_close(3), LVD_OK);
     if (round % 10 == 9) CHECK_EQ(pb_finish(), LVD_OK);

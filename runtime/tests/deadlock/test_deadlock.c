@@ -47,10 +47,10 @@ void test_deadlock_of_two_processes(void) {
       lvd_call *c = child_waits(u, "there", "back", late[i][1]);
       start(&b, &w, "here");
       if (!open) lvd_app_close(b.app);
-      CHECK_EQ(lvd_app_wait(b.app, 20000), LVD_E_DEADLOCK);
+      CHECK_EQ(lvd_app_wait(b.app, 20000 * MS_NS), LVD_E_DEADLOCK);
       CHECK_EQ(w.status, LVD_E_DEADLOCK);
       char why[2000];
-      lvd_app_why(b.app, why, sizeof why);
+      lvd_app_wait_report(b.app, why, sizeof why);
       char line[2][200], there[100];
       snprintf(there, sizeof there, "child_waits_for_both in %s", lvd_unit_name(u));
       snprintf(line[0], 200,
@@ -73,9 +73,9 @@ void test_deadlock_of_three_processes(void) {
   for (int i = 0; i < 2; i++) child_waits(u[i], i ? "to 1" : "to 0", i ? "from 1" : "from 0", 0);
   start(&b, &w[0], "left");
   start(&b, &w[1], "right");
-  CHECK_EQ(lvd_app_wait(b.app, 20000), LVD_E_DEADLOCK);
+  CHECK_EQ(lvd_app_wait(b.app, 20000 * MS_NS), LVD_E_DEADLOCK);
   char why[2000], line[200];
-  lvd_app_why(b.app, why, sizeof why);
+  lvd_app_wait_report(b.app, why, sizeof why);
   CHECK(strstr(why, "in a circle, each waits for the next:\n") == why);
   for (int i = 0; i < 2; i++) {
     const char *there = lvd_unit_name(u[i]), *from = i ? "right" : "left";
@@ -119,9 +119,9 @@ void test_deadlock_of_calls(void) {
   CHECK_EQ(lvd_stream_create(b.app, &o, &kept), LVD_OK);
   CHECK_EQ(lvd_fiber_start(b.app, calls_round, u, &(lvd_fiber_options){.name = "caller"}, NULL),
            LVD_OK);
-  CHECK_EQ(lvd_app_wait(b.app, 20000), LVD_E_DEADLOCK);
+  CHECK_EQ(lvd_app_wait(b.app, 20000 * MS_NS), LVD_E_DEADLOCK);
   char why[2000], line[200];
-  lvd_app_why(b.app, why, sizeof why);
+  lvd_app_wait_report(b.app, why, sizeof why);
   CHECK(strstr(why, "in a circle, each waits for the next:\n") == why);
   snprintf(line, sizeof line, "  caller waits for what it has called in %s: child_calls_back\n",
            lvd_unit_name(u));
@@ -151,7 +151,7 @@ void test_deadlock_not_with_free_thread(void) {
     lvd_call *c = child_waits(u, "there", "back", 0);
     lvd_fiber *f;
     CHECK_EQ(lvd_fiber_start(b.app, waits, &w, NULL, &f), LVD_OK);
-    CHECK_EQ(lvd_app_wait(b.app, 100), LVD_E_TIME);
+    CHECK_EQ(lvd_app_wait(b.app, 100 * MS_NS), LVD_E_TIMEOUT);
     CHECK_EQ(lvd_stream_put(there, &b, 8), LVD_OK);
     lvd_stream_flush(there);
     CHECK_EQ(result(c), LVD_OK);
@@ -167,7 +167,7 @@ void test_deadlock_not_with_free_thread(void) {
   CHECK_EQ(lvd_stream_wait_room(local, 1, 0), LVD_OK);
   order o = {.name = "parent_gets", .count = 1};
   lvd_call *c = call(u, "child_calls_back", &o);
-  CHECK_EQ(lvd_app_wait(b.app, 100), LVD_E_TIME);
+  CHECK_EQ(lvd_app_wait(b.app, 100 * MS_NS), LVD_E_TIMEOUT);
   x = 7;
   CHECK_EQ(lvd_stream_put(local, &x, 8), LVD_OK);
   lvd_stream_flush(local);

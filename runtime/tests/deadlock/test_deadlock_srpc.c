@@ -51,13 +51,13 @@ static bool tells(const char *waiter, STREAM_ID id, const char *other) {
   char line[200], after[100];
   snprintf(line, sizeof line, "  %s waits for 1 of the stream number %d (0 of 4096)", waiter, id);
   snprintf(after, sizeof after, "; %s has to fill it\n", other);
-  const char *at = strstr(pb_why(), line), *end = at ? strstr(at, after) : NULL;
+  const char *at = strstr(pb_error_text(), line), *end = at ? strstr(at, after) : NULL;
   return end && end < strchr(at, '\n');
 }
 
 static bool tells_circle(void) {
   const char *circle = "in a circle, each waits for the next:\n";
-  return strncmp(pb_why(), circle, strlen(circle)) == 0;
+  return strncmp(pb_error_text(), circle, strlen(circle)) == 0;
 }
 
 /* The name of a child's task in reports. */
@@ -143,7 +143,7 @@ void test_deadlock_of_srpc_task(void) {
   snprintf(line, sizeof line,
            "  the thread main waits for what it has called in %s: remote_wants\n",
            strstr(name, "process"));
-  CHECK(strstr(pb_why(), line));
+  CHECK(strstr(pb_error_text(), line));
   CHECK_EQ(lvd_load_acquire_u32(&shown->told[0]), 1 + LVD_E_DEADLOCK);
   show_no_more(path);
 }

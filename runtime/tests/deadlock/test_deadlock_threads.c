@@ -65,10 +65,10 @@ void test_deadlock_of_thread(void) {
     if (way & 1) lvd_app_close(app);
     if (way & 2) lvd_fiber_sleep(50000000); /* which one parks first */
     CHECK_EQ(lvd_stream_get(r.out, &x, 8), LVD_E_DEADLOCK);
-    CHECK_EQ(lvd_app_wait(app, 20000), LVD_E_DEADLOCK);
+    CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_E_DEADLOCK);
     CHECK_EQ(r.status, LVD_E_DEADLOCK);
     char why[1000];
-    lvd_app_why(app, why, sizeof why);
+    lvd_app_wait_report(app, why, sizeof why);
     CHECK(strstr(why, "in a circle, each waits for the next:\n"));
     CHECK(strstr(why,
                  "  the thread main waits for 1 of the stream back (0 of 64); echo has to fill"));
@@ -98,13 +98,13 @@ void test_deadlock_of_threads(void) {
         start_fiber(app, &r[i], name[i]);
     }
     CHECK_EQ(lvd_stream_get(s[0], &x, 8), LVD_E_DEADLOCK);
-    CHECK_EQ(lvd_app_wait(app, 20000), LVD_E_DEADLOCK);
+    CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_E_DEADLOCK);
     for (int i = 1; i < 4; i++) {
       if (r[i].thread) lvd_os_thread_join(r[i].thread);
       CHECK_EQ(r[i].status, LVD_E_DEADLOCK);
     }
     char why[2000];
-    lvd_app_why(app, why, sizeof why);
+    lvd_app_wait_report(app, why, sizeof why);
     CHECK(strstr(why, "in a circle"));
     CHECK(strstr(why, "the thread main waits for 1 of the stream main (0 of 64); "));
     CHECK(strstr(why, "the thread reader waits for 1 of the stream reader (0 of 64); "));
@@ -152,8 +152,8 @@ void test_deadlock_of_join(void) {
       CHECK_EQ(lvd_app_wait(app, -1), LVD_E_DEADLOCK);
     }
     CHECK_EQ(status, LVD_E_DEADLOCK);
-    CHECK_EQ(lvd_app_wait(app, 20000), LVD_E_DEADLOCK);
-    lvd_app_why(app, why, sizeof why);
+    CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_E_DEADLOCK);
+    lvd_app_wait_report(app, why, sizeof why);
     CHECK(strstr(why, way == 0   ? "the thread main waits for the end of joined"
                       : way == 1 ? "the thread main waits for the end of gets_kept"
                                  : "the thread main waits for the end of program"));
@@ -185,9 +185,10 @@ void test_deadlock_of_program(void) {
   CHECK_EQ(stream_push(3), LVD_OK);
   CHECK_EQ(pb_wait(t), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
-  CHECK(strstr(pb_why(), "the thread main waits for the end of wants_more"));
-  CHECK(strstr(pb_why(), "wants_more waits for 1 of the stream 3 (0 of 4096); the thread main has "
-                         "to fill it"));
+  CHECK(strstr(pb_error_text(), "the thread main waits for the end of wants_more"));
+  CHECK(strstr(pb_error_text(),
+               "wants_more waits for 1 of the stream 3 (0 of 4096); the thread main has "
+               "to fill it"));
 }
 
 /* Across processes, without a fiber here: the call that main waits for waits for main. */
@@ -203,9 +204,9 @@ void test_deadlock_of_thread_and_process(void) {
     uint64_t x;
     lvd_call *c = call(u, "child_waits_for_both", &o);
     CHECK_EQ(way ? result(c) : lvd_stream_get(back, &x, 8), LVD_E_DEADLOCK);
-    CHECK_EQ(lvd_app_wait(b.app, 20000), LVD_E_DEADLOCK);
+    CHECK_EQ(lvd_app_wait(b.app, 20000 * MS_NS), LVD_E_DEADLOCK);
     char why[2000];
-    lvd_app_why(b.app, why, sizeof why);
+    lvd_app_wait_report(b.app, why, sizeof why);
     char child[100], line[200];
     snprintf(child, sizeof child, "child_waits_for_both in %s", lvd_unit_name(u));
     CHECK(strstr(why, "in a circle, each waits for the next:\n") == why);
@@ -252,7 +253,7 @@ static void saves(void *argument) {
     if (i & 1)
       lvd_fiber_sleep(rest);
     else
-      CHECK_EQ(lvd_stream_wait_elements(v->never, 1, rest), LVD_E_TIME);
+      CHECK_EQ(lvd_stream_wait_elements(v->never, 1, rest), LVD_E_TIMEOUT);
     push(v->to, i);
   }
   CHECK(lvd_stream_close(v->to));
@@ -273,9 +274,9 @@ void test_deadlock_not_of_short_waits(void) {
     CHECK_EQ(lvd_stream_get(r.out, &x, 8), LVD_OK);
     CHECK_EQ(x, i);
   }
-  CHECK_EQ(lvd_stream_get(r.out, &x, 8), LVD_E_ENDED);
+  CHECK_EQ(lvd_stream_get(r.out, &x, 8), LVD_E_EOF);
   lvd_os_thread_join(thread);
-  CHECK_EQ(r.status, LVD_E_ENDED);
+  CHECK_EQ(r.status, LVD_E_EOF);
   lvd_app_close(app);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
   lvd_app_unload(app);

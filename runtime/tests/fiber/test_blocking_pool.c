@@ -12,12 +12,12 @@
 static const lvd_port_class out_port[] = {{"X", 4}};
 static const lvd_action_class read_action[] = {{"read", NULL, 7}};
 
-static lvd_verdict read_by(lvd_actor *self, lvd_status (*wait)(int)) {
+static lvd_run_result read_by(lvd_actor *self, lvd_status (*wait)(int)) {
   const int *fd = self->params;
   for (;;) {
     if (!lvd_room(&self->out[0], 1)) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     unsigned char byte;
     self->native = "next_byte";
@@ -26,20 +26,20 @@ static lvd_verdict read_by(lvd_actor *self, lvd_status (*wait)(int)) {
     if (n == 1 && byte == '!') lvd_native_fail("a bad byte");
     if (n == 1 && byte == '#') go_down(0);
     self->native = NULL;
-    if (n != 1) return LVD_DONE;
+    if (n != 1) return LVD_RUN_DONE;
     for (volatile int i = 0; byte == '@'; i++)
       if (i > 1000000) i = 0;
     LVD_PUT(&self->out[0], uint32_t, byte);
     self->fired[0]++;
-    if (lvd_should_yield(self)) return LVD_YIELD;
+    if (lvd_should_yield(self)) return LVD_RUN_YIELD;
   }
 }
-static lvd_verdict reader_run(lvd_actor *self) { return read_by(self, lvd_wait_readable); }
+static lvd_run_result reader_run(lvd_actor *self) { return read_by(self, lvd_wait_readable); }
 static const lvd_actor_class reader_class = {.name = "Reader",
                                              .file = "reader.cal",
                                              .outputs = 1,
                                              .actions = 1,
-                                             .flags = LVD_CLASS_ABANDONABLE | LVD_CLASS_MAY_WAIT,
+                                             .flags = LVD_CLASS_ABANDONABLE | LVD_CLASS_CAN_BLOCK,
                                              .output = out_port,
                                              .action = read_action,
                                              .run = reader_run};
@@ -60,7 +60,7 @@ static void until_fired(lvd_app *app, uint32_t actor, uint64_t n) {
 static void until_waiting(lvd_app *app) {
   char text[1000];
   for (int i = 0; i < 20000; i++) {
-    lvd_app_why(app, text, sizeof text);
+    lvd_app_wait_report(app, text, sizeof text);
     if (strstr(text, "reader waits in the native next_byte, called by read\n")) return;
     sleep_ms(1);
   }
@@ -90,7 +90,7 @@ void test_blocking_worker_goes_on(void) {
   CHECK_EQ(other.count, count);
 
   until_waiting(app);
-  CHECK_EQ(lvd_app_wait(app, 50), LVD_E_TIME); /* it is idle, but more may come */
+  CHECK_EQ(lvd_app_wait(app, 50 * MS_NS), LVD_E_TIMEOUT); /* it is idle, but more may come */
   CHECK_EQ(write(fd[1], "d", 1), 1);
   until_fired(app, 1, 4);
   close(fd[1]);
@@ -160,8 +160,8 @@ void test_blocking_move(void) {
     if (i % 2) {
       CHECK_EQ(lvd_app_move(app, 0, i / 2 % 2), LVD_OK);
     } else { /* returns although the call is pending */
-      CHECK_EQ(lvd_core_take(rt, i / 2 % 2), LVD_OK);
-      CHECK_EQ(lvd_core_give(rt, i / 2 % 2), LVD_OK);
+      CHECK_EQ(lvd_core_reserve(rt, i / 2 % 2), LVD_OK);
+      CHECK_EQ(lvd_core_release(rt, i / 2 % 2), LVD_OK);
     }
     CHECK_EQ(write(fd[1], "x", 1), 1);
     until_fired(app, 1, i + 1);
@@ -174,16 +174,18 @@ void test_blocking_move(void) {
 
 /* Asked to end while it waits for input, or is about to: a native that has done nothing in that
  * firing ends there. */
-static lvd_verdict input_run(lvd_actor *self) { return read_by(self, lvd_wait_input); }
-static lvd_verdict guard_run(lvd_actor *self) {
-  self->looks = true;
-  return read_by(self, lvd_wait_input);
+static lvd_run_result input_run(lvd_actor *self) {
+  return read_by(self, lvd_wait_input_restartable);
+}
+static lvd_run_result guard_run(lvd_actor *self) {
+  self->in_guard = true;
+  return read_by(self, lvd_wait_input_restartable);
 }
 
 void test_blocking_drain(void) {
   lvd_actor_class waits = reader_class, restarts = reader_class, looks = reader_class;
   waits.run = restarts.run = input_run;
-  restarts.flags |= LVD_CLASS_RESTARTS;
+  restarts.flags |= LVD_CLASS_RESTARTABLE;
   looks.run = guard_run;
   lvd_runtime *rt = runtime_of(2);
   int fd[2];
@@ -211,7 +213,7 @@ void test_blocking_drain(void) {
   lvd_app *app = app_begun(rt, &b);
   until_waiting(app);
   CHECK_EQ(lvd_app_drain(app), LVD_OK);
-  CHECK_EQ(lvd_app_wait(app, 50), LVD_E_TIME); /* it may have done something already */
+  CHECK_EQ(lvd_app_wait(app, 50 * MS_NS), LVD_E_TIMEOUT); /* it may have done something already */
   CHECK_EQ(write(fd[1], "xy", 2), 2);
   app_ended(app, LVD_OK);
   CHECK_EQ(s.count, 1);
@@ -231,7 +233,8 @@ void test_blocking_faults(void) {
       {"a#", "stack overflow", LVD_FAULT_STACK},
   };
   lvd_runtime *rt;
-  CHECK_EQ(lvd_runtime_create(&(lvd_runtime_options){.workers = 1, .time_limit_ms = 100}, &rt),
+  CHECK_EQ(lvd_runtime_create(
+               &(lvd_runtime_options){.workers = 1, .action_time_limit_ns = 100 * MS_NS}, &rt),
            LVD_OK);
   for (size_t i = 0; i < COUNT(cases); i++) {
 #ifdef __SANITIZE_ADDRESS__
@@ -293,7 +296,7 @@ static void passes_on(void *argument) {
   CHECK_EQ(write(fd[1], &byte, 1), 1);
 }
 static void nothing(void *argument) { (void)argument; }
-static void calls(void *argument) { CHECK_EQ(lvd_blocking(nothing, argument), LVD_OK); }
+static void calls(void *argument) { CHECK_EQ(lvd_run_blocking(nothing, argument), LVD_OK); }
 
 void test_blocking_many_descriptors(void) {
   struct rlimit files;
@@ -314,13 +317,13 @@ void test_blocking_many_descriptors(void) {
   }
   sleep_ms(50);
   char why[20000];
-  lvd_app_why(app, why, sizeof why);
+  lvd_app_wait_report(app, why, sizeof why);
   CHECK(strstr(why, "waits for a descriptor\n"));
   CHECK_EQ(lvd_fiber_start(app, calls, NULL, NULL, &f), LVD_OK);
   CHECK_EQ(lvd_fiber_join(f, 300000000000), LVD_OK);
   CHECK_EQ(write(fd[0][1], "x", 1), 1);
   lvd_app_close(app);
-  CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_OK);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
 }
@@ -335,7 +338,7 @@ static void read_without_result(void *argument) {
   CHECK(read(*(int *)argument, &byte, 1) < 0 && errno == EINTR);
 }
 static void is_interrupted(void *argument) {
-  CHECK_EQ(lvd_blocking(read_without_result, argument), LVD_OK);
+  CHECK_EQ(lvd_run_blocking(read_without_result, argument), LVD_OK);
   CHECK_EQ(lvd_fiber_sleep(1000000000), LVD_E_CANCELLED);
 }
 
@@ -365,9 +368,9 @@ static void read_end(void *argument) {
   char byte;
   CHECK_EQ(read(*(int *)argument, &byte, 1), 0);
 }
-static void reads_end(void *argument) { CHECK_EQ(lvd_blocking(read_end, argument), LVD_OK); }
+static void reads_end(void *argument) { CHECK_EQ(lvd_run_blocking(read_end, argument), LVD_OK); }
 static void not_made(void *argument) {
-  CHECK_EQ(lvd_blocking(read_end, argument), LVD_E_CANCELLED);
+  CHECK_EQ(lvd_run_blocking(read_end, argument), LVD_E_CANCELLED);
 }
 
 void test_blocking_queue(void) {
@@ -390,14 +393,14 @@ void test_blocking_queue(void) {
     CHECK_EQ(lvd_app_fibers(app, c, &n), LVD_OK);
     for (uint32_t i = 0; i < n; i++) waiting += c[i].waiting;
   }
-  lvd_app_why(app, why, sizeof why);
+  lvd_app_wait_report(app, why, sizeof why);
   CHECK(strstr(why, "waits for a call that blocks\n"));
   CHECK(strstr(why, "waits for a thread for a call that blocks: all are in one\n"));
   lvd_fiber_cancel(f);
   CHECK_EQ(lvd_fiber_join(f, 300000000000), LVD_OK);
   close(fd[1]);
   lvd_app_close(app);
-  CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_OK);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
 }
@@ -417,7 +420,7 @@ typedef struct asker {
 static const lvd_port_class asker_in[] = {{"A", 4}};
 static const lvd_action_class asker_action[] = {{"take", NULL, 1}, {"read", NULL, 2}};
 
-static lvd_verdict asker_run(lvd_actor *self) {
+static lvd_run_result asker_run(lvd_actor *self) {
   const asking *params = self->params;
   asker *s = self->state;
   for (;;) {
@@ -425,9 +428,9 @@ static lvd_verdict asker_run(lvd_actor *self) {
     unsigned char byte;
     if (!lvd_room(&self->out[0], 1)) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
-    if (!s->ended && lvd_ask_readable(fd)) {
+    if (!s->ended && lvd_poll_readable(fd)) {
       s->ended = read(fd, &byte, 1) != 1;
       if (!s->ended) LVD_PUT(&self->out[0], uint32_t, byte);
       self->fired[1]++;
@@ -438,7 +441,7 @@ static lvd_verdict asker_run(lvd_actor *self) {
       self->fired[0]++;
     } else {
       lvd_await_elements(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
   }
 }
@@ -458,14 +461,14 @@ static void asked(builder *b, const asking *a, uint32_t *count, sink *s) {
   builder_init(b, "asking");
   uint32_t asks = builder_actor(b, "asker", &asker_class, a);
   builder_connect(b, asks, 0, builder_actor(b, "sink", &sink_class, s), 0, 64);
-  uint32_t source = count ? builder_actor(b, "source", &source_class, count) : LVD_OUTSIDE;
+  uint32_t source = count ? builder_actor(b, "source", &source_class, count) : LVD_EXTERNAL;
   builder_connect(b, source, 0, asks, 0, 64);
 }
 
 static void until_asked(lvd_app *app) {
   char text[1000];
   for (int i = 0; i < 20000; i++) {
-    lvd_app_why(app, text, sizeof text);
+    lvd_app_wait_report(app, text, sizeof text);
     if (strstr(text, "asker has asked for what may come from outside\n") &&
         !strstr(text, "can fire"))
       return;
@@ -494,7 +497,7 @@ void test_blocking_questions(void) {
     until_fired(app, 1, 6 + i);
   }
   until_asked(app);
-  CHECK_EQ(lvd_app_wait(app, 50), LVD_E_TIME); /* it is idle, but more may come */
+  CHECK_EQ(lvd_app_wait(app, 50 * MS_NS), LVD_E_TIMEOUT); /* it is idle, but more may come */
   uint64_t before = cpu_ns();
   sleep_ms(100);
   CHECK(cpu_ns() - before < 50000000); /* nothing polls meanwhile */
@@ -527,11 +530,11 @@ void test_blocking_questions_of_before(void) {
   until_fired(app, 0, 2);
   char text[1000] = "asked";
   for (int i = 0; i < 20000 && strstr(text, "asked"); i++) {
-    lvd_app_why(app, text, sizeof text);
+    lvd_app_wait_report(app, text, sizeof text);
     sleep_ms(1);
   }
   CHECK(!strstr(text, "asked"));
-  lvd_end(p, LVD_OK);
+  lvd_producer_close(p, LVD_OK);
   app_ended(app, LVD_OK);
   close(silent[0]);
   close(silent[1]);
@@ -561,7 +564,7 @@ void test_blocking_questions_stop(void) {
       if (round % 4) CHECK_EQ(lvd_app_stop(app[i]), LVD_OK);
       lvd_app_unload(app[i]);
     }
-    for (char byte[INSTANCES]; lvd_ask_readable(fd[0]);) CHECK(read(fd[0], byte, INSTANCES) > 0);
+    for (char byte[INSTANCES]; lvd_poll_readable(fd[0]);) CHECK(read(fd[0], byte, INSTANCES) > 0);
   }
   close(fd[0]);
   close(fd[1]);

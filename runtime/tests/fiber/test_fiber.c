@@ -273,8 +273,8 @@ static void sleep_long(void *argument) {
 
 static void wait_without_result(void *argument) {
   lvd_event *e = argument;
-  CHECK_EQ(lvd_event_wait(e, NULL, 0), LVD_E_TIME);
-  CHECK_EQ(lvd_event_wait(e, NULL, 2000000), LVD_E_TIME);
+  CHECK_EQ(lvd_event_wait(e, NULL, 0), LVD_E_TIMEOUT);
+  CHECK_EQ(lvd_event_wait(e, NULL, 2000000), LVD_E_TIMEOUT);
 }
 
 void test_fiber_time_limits(void) {
@@ -485,7 +485,7 @@ void test_fiber_core_take(void) {
   lvd_a32 stop = {0};
   for (int i = 0; i < 20; i++) CHECK_EQ(lvd_fiber_start(app, wander, &stop, NULL, NULL), LVD_OK);
   for (uint32_t i = 0; i < 20; i++) {
-    CHECK_EQ(lvd_core_take(rt, i % 2), LVD_OK);
+    CHECK_EQ(lvd_core_reserve(rt, i % 2), LVD_OK);
     lvd_fiber_counters c[20];
     uint32_t n = 20;
     CHECK_EQ(lvd_app_fibers(app, c, &n), LVD_OK);
@@ -494,7 +494,7 @@ void test_fiber_core_take(void) {
     CHECK_EQ(
         lvd_fiber_start(app, wander, &stop, &(lvd_fiber_options){.place = LVD_WORKER(i % 2)}, NULL),
         LVD_E_ARGUMENT);
-    CHECK_EQ(lvd_core_give(rt, i % 2), LVD_OK);
+    CHECK_EQ(lvd_core_release(rt, i % 2), LVD_OK);
   }
   lvd_store_relaxed_u32(&stop, 1);
   lvd_app_close(app);
@@ -509,7 +509,7 @@ static void read_pipe(void *argument) {
   *fd = read(*fd, &byte, 1) == 1 ? byte : -1;
 }
 static void read_blocking(void *argument) {
-  CHECK_EQ(lvd_blocking(read_pipe, argument), LVD_OK);
+  CHECK_EQ(lvd_run_blocking(read_pipe, argument), LVD_OK);
   CHECK_EQ(*(int *)argument, 'x');
 }
 
@@ -578,7 +578,7 @@ void test_fiber_urgent(void) {
   CHECK_EQ(lvd_fiber_start(app, say_stop, &stop, &(lvd_fiber_options){.urgent = true}, NULL),
            LVD_OK);
   lvd_app_close(app);
-  CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_OK);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
   /* Normal fibers have the program's scheduling; urgent ones the highest permitted. */
@@ -613,24 +613,24 @@ static void start_a_thread(void *argument) {
   asked *a = argument;
   lvd_os_thread *thread;
   say_rank(&a->own);
-  lvd_blocking(say_rank, &a->blocks);
+  lvd_run_blocking(say_rank, &a->blocks);
   if (lvd_os_thread_start(&thread, -1, "started", say_rank, &a->started) == LVD_OK)
     lvd_os_thread_join(thread);
 }
 
 static void serve(void *argument) {
   asked *a = argument;
-  lvd_thread_serves(a->rt);
+  lvd_thread_set_service_priority(a->rt);
   say_rank(&a->own);
 }
 
 /* Application, urgent and service threads have the priorities 3, 4 and 5. */
 void test_fiber_realtime(void) {
   lvd_runtime *rt;
-  lvd_runtime_options options = {.workers = 1, .realtime = LVD_REALTIME_MOST + 1};
+  lvd_runtime_options options = {.workers = 1, .realtime = LVD_REALTIME_MAX + 1};
   CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_E_ARGUMENT);
   CHECK(!lvd_realtime_allowed(0));
-  CHECK(!lvd_realtime_allowed(LVD_REALTIME_MOST + 1));
+  CHECK(!lvd_realtime_allowed(LVD_REALTIME_MAX + 1));
   options.realtime = 3;
   if (!lvd_realtime_allowed(3)) {
     CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_E_LIMIT);
@@ -646,7 +646,7 @@ void test_fiber_realtime(void) {
   CHECK_EQ(lvd_fiber_start(app, say_rank, &first, &(lvd_fiber_options){.urgent = true}, NULL),
            LVD_OK);
   lvd_app_close(app);
-  CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_OK);
   lvd_os_thread *thread;
   CHECK_EQ(lvd_os_thread_start(&thread, -1, "serves", serve, &serves), LVD_OK);
   lvd_os_thread_join(thread);

@@ -94,7 +94,7 @@ static void puts_and_flushes(digging *d, int level) {
 }
 static void calls_out(digging *d, int level) {
   (void)d;
-  if (level % 16 == 0) lvd_blocking(nothing, NULL);
+  if (level % 16 == 0) lvd_run_blocking(nothing, NULL);
 }
 
 /* Takes from the stream until it ends. */
@@ -128,7 +128,7 @@ static void others_live(lvd_runtime *rt) {
   CHECK_EQ(lvd_unit_core(d.app, 1, &d.unit), LVD_OK);
   CHECK_EQ(lvd_fiber_start(d.app, lives, &d, NULL, NULL), LVD_OK);
   lvd_app_close(d.app);
-  CHECK_EQ(lvd_app_wait(d.app, 10000), LVD_OK);
+  CHECK_EQ(lvd_app_wait(d.app, 10000 * MS_NS), LVD_OK);
   lvd_app_unload(d.app);
 }
 
@@ -156,7 +156,7 @@ static void overflow(void (*what)(digging *, int)) {
     CHECK_EQ(lvd_fiber_start(d.app, takes, &d, &(lvd_fiber_options){.place = LVD_WORKER(1)}, NULL),
              LVD_OK);
     CHECK_EQ(lvd_fiber_start(d.app, digs, &d, &o, NULL), LVD_OK);
-    CHECK_EQ(lvd_app_wait(d.app, 20000), LVD_E_FAULT);
+    CHECK_EQ(lvd_app_wait(d.app, 20000 * MS_NS), LVD_E_FAULT);
     CHECK(lvd_app_fault(d.app, &fault));
     CHECK_EQ(fault.kind, LVD_FAULT_STACK);
     CHECK(strcmp(fault.actor, "digger") == 0 &&
@@ -209,10 +209,10 @@ static void overflow_of_task(void (*what)(digging *, int)) {
     here = (digging){.what = what, .frame = 8 + 40 * (size_t)round};
     TASKID t = pb_create("digging_task", 0);
     CHECK_EQ(pb_rpc(t), LVD_OK);
-    CHECK_EQ(pb_wait_for(t, 300000000000), LVD_E_FAULT);
-    pb_time_limit(300000000000);
+    CHECK_EQ(pb_wait_timeout(t, 300000000000), LVD_E_FAULT);
+    pb_set_timeout(300000000000);
     CHECK_EQ(pb_finish(), LVD_E_FAULT);
-    CHECK(strstr(pb_why(), "digging_task: stack overflow: pb_stack_size "));
+    CHECK(strstr(pb_error_text(), "digging_task: stack overflow: pb_stack_size "));
   }
 }
 
@@ -241,9 +241,9 @@ void test_overflow_of_task_mended(void) {
     CHECK_EQ(pb_stack_size((8 << 20) + 1), LVD_E_ARGUMENT);
     TASKID t = pb_create("needs_much", 0);
     CHECK_EQ(pb_rpc(t), LVD_OK);
-    CHECK_EQ(pb_wait_for(t, 300000000000), i ? LVD_OK : LVD_E_FAULT);
+    CHECK_EQ(pb_wait_timeout(t, 300000000000), i ? LVD_OK : LVD_E_FAULT);
     CHECK_EQ(pb_finish(), i ? LVD_OK : LVD_E_FAULT);
-    CHECK(i || strstr(pb_why(), "needs_much: stack overflow: pb_stack_size "));
+    CHECK(i || strstr(pb_error_text(), "needs_much: stack overflow: pb_stack_size "));
   }
 }
 
@@ -284,7 +284,7 @@ void test_overflow_not_of_the_least_stack(void) {
   CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
   CHECK_EQ(lvd_fiber_start(app, boots, NULL, &(lvd_fiber_options){.stack = 16384}, NULL), LVD_OK);
   lvd_app_close(app);
-  CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_OK);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
   CHECK_EQ(pb_finish(), LVD_OK);

@@ -105,7 +105,7 @@ void test_fork_types(void) {
   }
   CHECK_EQ(lvd_load_relaxed_u32(&n), done);
   CHECK_EQ(lvd_load_relaxed_u32(&calls), done);
-  CHECK(counters().stolen + counters().leapt >= stolen);
+  CHECK(counters().stolen + counters().leapfrogged >= stolen);
 }
 
 /* ---- recursion ---------------------------------------------------------------------------- */
@@ -201,7 +201,7 @@ void test_fork_random_trees(void) {
   /* All of them, or as many as can be done while other processes have the cores. */
   uint64_t until = now_ns() + UINT64_C(15000000000);
   for (uint64_t i = 1; i < SCALED(1000000) && now_ns() < until; i += 1000) check_trees(i, 1000);
-  CHECK(counters().stolen > 100 && counters().leapt > 0);
+  CHECK(counters().stolen > 100 && counters().leapfrogged > 0);
 }
 
 /* ---- from several short-lived threads ------------------------------------------------------- */
@@ -329,9 +329,9 @@ void test_fork_core_take(void) {
   for (int i = 0; i < 4; i++)
     CHECK_EQ(lvd_fiber_start(app, long_forks, &going, NULL, &f[i]), LVD_OK);
   while (lvd_load_relaxed_u32(&going) < 8) usleep(100);
-  CHECK_EQ(lvd_core_take(rt, 1), LVD_OK);
+  CHECK_EQ(lvd_core_reserve(rt, 1), LVD_OK);
   for (int i = 0; i < 4; i++) CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
-  CHECK_EQ(lvd_core_give(rt, 1), LVD_OK);
+  CHECK_EQ(lvd_core_release(rt, 1), LVD_OK);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
 }
@@ -375,9 +375,9 @@ void test_fork_moves(void) {
   for (int i = 0; i < FIBERS; i++)
     CHECK_EQ(lvd_fiber_start(app, move_and_fork, &m, NULL, &f[i]), LVD_OK);
   for (uint32_t i = 0; lvd_load_relaxed_u32(&left); i++) {
-    CHECK_EQ(lvd_core_take(rt, i % 2), LVD_OK);
+    CHECK_EQ(lvd_core_reserve(rt, i % 2), LVD_OK);
     usleep(200);
-    CHECK_EQ(lvd_core_give(rt, i % 2), LVD_OK);
+    CHECK_EQ(lvd_core_release(rt, i % 2), LVD_OK);
   }
   for (int i = 0; i < FIBERS; i++) CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
   printf("%u moves\n", lvd_load_relaxed_u32(&moves));
@@ -387,11 +387,11 @@ void test_fork_moves(void) {
 
 /* ---- in actors ---------------------------------------------------------------------------- */
 
-static lvd_verdict forking_run(lvd_actor *self) {
+static lvd_run_result forking_run(lvd_actor *self) {
   uint32_t *left = self->state;
   if (*left == 0) *left = SCALED(400) + 1;
   CHECK_EQ(fib(16), 987);
-  return --*left == 1 ? LVD_DONE : LVD_YIELD;
+  return --*left == 1 ? LVD_RUN_DONE : LVD_RUN_YIELD;
 }
 static const lvd_actor_class forking_class = {
     .name = "forking", .state_size = sizeof(uint32_t), .run = forking_run};
@@ -653,7 +653,7 @@ void test_fork_ranges(void) {
     reduce_lanes(n, 512);
   }
   lvd_fork_counters c = counters();
-  CHECK(c.stolen + c.leapt > 0);
+  CHECK(c.stolen + c.leapfrogged > 0);
 }
 
 /* ---- faults ------------------------------------------------------------------------------- */

@@ -54,27 +54,27 @@ static void until(const lvd_a32 *is) {
   }
 }
 
-/* In its first activation an actor without LVD_CLASS_MAY_WAIT has shown that it forks. */
-static lvd_verdict asking_run(lvd_actor *self) {
+/* In its first activation an actor without LVD_CLASS_CAN_BLOCK has shown that it forks. */
+static lvd_run_result asking_run(lvd_actor *self) {
   int *round = self->state;
   if ((*round)++ == 0) {
     LVD_FORK(f, quick, 3);
     until(&begun);
     CHECK_EQ(LVD_JOIN(f, quick), 3);
     lvd_store_release_u32(&begun, 0);
-    return LVD_YIELD;
+    return LVD_RUN_YIELD;
   }
   LVD_FORK(f, ask, 20);
   until(&begun);
   CHECK_EQ(LVD_JOIN(f, ask), 42);
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 static const lvd_actor_class asking_class = {.name = "asking",
                                              .state_size = sizeof(int),
                                              .run = asking_run},
                              waiting_class = {.name = "waiting",
                                               .state_size = sizeof(int),
-                                              .flags = LVD_CLASS_MAY_WAIT,
+                                              .flags = LVD_CLASS_CAN_BLOCK,
                                               .run = asking_run};
 
 static void answer(void *unused) {
@@ -97,7 +97,7 @@ void test_fork_actor_goes_on(void) {
     CHECK_EQ(lvd_app_open(rt, NULL, &fibers), LVD_OK);
     CHECK_EQ(lvd_fiber_start(fibers, answer, NULL, &here, &f), LVD_OK);
     lvd_app *app = load(classes[i % 2], NULL, 1, (uint32_t[]){0});
-    CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+    CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_OK);
     lvd_app_unload(app);
     CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
     lvd_app_unload(fibers);
@@ -113,23 +113,23 @@ static void sleep_shortly(void *unused) {
 }
 
 /* Its blocking call is pending, with and without open forks. */
-static lvd_verdict staying_run(lvd_actor *self) {
+static lvd_run_result staying_run(lvd_actor *self) {
   uint32_t *round = self->state;
   const pid_t here = gettid();
   LVD_FORK(f, twice, (int)*round);
   LVD_FORK(g, twice, 1);
-  CHECK_EQ(lvd_blocking(sleep_shortly, NULL), LVD_OK);
+  CHECK_EQ(lvd_run_blocking(sleep_shortly, NULL), LVD_OK);
   CHECK_EQ(gettid(), here);
   CHECK_EQ(LVD_JOIN(g, twice), 2);
-  CHECK_EQ(lvd_blocking(sleep_shortly, NULL), LVD_OK);
+  CHECK_EQ(lvd_run_blocking(sleep_shortly, NULL), LVD_OK);
   CHECK_EQ(gettid(), here);
   CHECK_EQ(LVD_JOIN(f, twice), 2 * (int)*round);
-  CHECK_EQ(lvd_blocking(sleep_shortly, NULL), LVD_OK);
-  return ++*round == SCALED(200) ? LVD_DONE : LVD_YIELD;
+  CHECK_EQ(lvd_run_blocking(sleep_shortly, NULL), LVD_OK);
+  return ++*round == SCALED(200) ? LVD_RUN_DONE : LVD_RUN_YIELD;
 }
 static const lvd_actor_class staying_class = {.name = "staying",
                                               .state_size = sizeof(uint32_t),
-                                              .flags = LVD_CLASS_MAY_WAIT,
+                                              .flags = LVD_CLASS_CAN_BLOCK,
                                               .run = staying_run};
 
 void test_fork_actor_stays(void) {
@@ -138,8 +138,8 @@ void test_fork_actor_stays(void) {
   lvd_app *app = load(&staying_class, NULL, ACTORS, NULL);
   for (uint32_t i = 0; lvd_app_get_state(app) == LVD_APP_RUNNING; i++) {
     if (i % 8 == 0) {
-      CHECK_EQ(lvd_core_take(rt, i / 8 % 2), LVD_OK);
-      CHECK_EQ(lvd_core_give(rt, i / 8 % 2), LVD_OK);
+      CHECK_EQ(lvd_core_reserve(rt, i / 8 % 2), LVD_OK);
+      CHECK_EQ(lvd_core_release(rt, i / 8 % 2), LVD_OK);
     } else {
       CHECK_EQ(lvd_app_move(app, i % ACTORS, i / ACTORS % 2), LVD_OK);
     }
@@ -167,7 +167,7 @@ static big wait_long(big b) {
 }
 LVD_FORKABLE(big, wait_long, big)
 
-static lvd_verdict stopped_run(lvd_actor *self) {
+static lvd_run_result stopped_run(lvd_actor *self) {
   const int *fd = self->params;
   big b = {{1}};
   LVD_FORK(f, wait_long, b);
@@ -175,10 +175,10 @@ static lvd_verdict stopped_run(lvd_actor *self) {
   until(&going);
   LVD_FORK(g, twice, 1);
   b = (LVD_JOIN(g, twice), LVD_JOIN(f, wait_long));
-  return b.x[0] == 2 ? LVD_DONE : LVD_WAIT;
+  return b.x[0] == 2 ? LVD_RUN_DONE : LVD_RUN_WAIT;
 }
 static const lvd_actor_class stopped_class = {
-    .name = "stopped", .flags = LVD_CLASS_MAY_WAIT, .run = stopped_run};
+    .name = "stopped", .flags = LVD_CLASS_CAN_BLOCK, .run = stopped_run};
 
 void test_fork_actor_stops(void) {
   int fd[2];
@@ -218,13 +218,13 @@ static void fiber_tumbles(void *argument) {
   uint32_t bad = *(uint32_t *)argument;
   CHECK_EQ(tumble(6, 0, bad), 64);
 }
-static lvd_verdict tumbling_run(lvd_actor *self) {
+static lvd_run_result tumbling_run(lvd_actor *self) {
   CHECK_EQ(tumble(6, 0, *(const uint32_t *)self->params), 64);
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 static const lvd_actor_class tumbling_class = {.name = "tumbling", .run = tumbling_run},
                              may_class = {.name = "may",
-                                          .flags = LVD_CLASS_MAY_WAIT | LVD_CLASS_ABANDONABLE,
+                                          .flags = LVD_CLASS_CAN_BLOCK | LVD_CLASS_ABANDONABLE,
                                           .run = tumbling_run};
 
 void test_fork_tumbles(void) {
@@ -242,7 +242,7 @@ void test_fork_tumbles(void) {
     } else {
       app = load(i % 3 == 1 ? &tumbling_class : &may_class, &bad, 2, NULL);
     }
-    CHECK_EQ(lvd_app_wait(app, 20000), end);
+    CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), end);
     lvd_app_unload(app);
   }
   lvd_runtime_destroy(rt);

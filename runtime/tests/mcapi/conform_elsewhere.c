@@ -18,7 +18,7 @@ static atomic_int process;
 static atomic_bool killed;
 
 static int fails_at(const char *what, lvd_status status) {
-  fprintf(stderr, "# %s: %s (%s)\n", what, lvd_status_name(status), lvd_window_why());
+  fprintf(stderr, "# %s: %s (%s)\n", what, lvd_status_name(status), lvd_window_error_text());
   return 0;
 }
 
@@ -72,7 +72,7 @@ int conform_elsewhere(const char *name, int one) {
   lvd_app *app;
   lvd_unit *u;
   lvd_stream *in, *go;
-  lvd_mcapi_far *far;
+  lvd_mcapi_remote *far;
   said_case c = {.domain = domain, .one = (uint32_t)one};
   said e;
   bool returned = false;
@@ -90,7 +90,7 @@ int conform_elsewhere(const char *name, int one) {
   status = lvd_stream_open(u, &o, &in);
   o = (lvd_stream_options){.name = "go", .elem_size = sizeof(uint32_t), .threshold = 1};
   if (status == LVD_OK) status = lvd_stream_open(u, &o, &go);
-  if (status == LVD_OK) status = lvd_mcapi_far_start(app, u, "conform", &c, sizeof c, &far);
+  if (status == LVD_OK) status = lvd_mcapi_remote_start(app, u, "conform", &c, sizeof c, &far);
   if (status != LVD_OK) return fails_at(name, status);
   while (lvd_stream_get(in, &e, sizeof e) == LVD_OK) {
     lvd_stream_pop(in);
@@ -98,8 +98,8 @@ int conform_elsewhere(const char *name, int one) {
     lvd_stream_put(go, &(uint32_t){1}, sizeof(uint32_t));
     lvd_stream_flush(go);
   }
-  status = lvd_mcapi_far_wait(far, -1, &returned);
-  if (status != (killed ? LVD_E_PEER : LVD_OK)) return fails_at(name, status);
+  status = lvd_mcapi_remote_wait(far, -1, &returned);
+  if (status != (killed ? LVD_E_PEER_GONE : LVD_OK)) return fails_at(name, status);
   lvd_stream_destroy(in);
   lvd_stream_destroy(go);
   status = lvd_unit_unload(u);

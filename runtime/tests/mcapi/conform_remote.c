@@ -124,7 +124,7 @@ static lvd_status conform(lvd_frame *f) {
   if (status != LVD_OK) return status;
   domain = c.domain;
   used = 0;
-  status = LVD_E_UNKNOWN;
+  status = LVD_E_NOT_FOUND;
   for (int i = 0; conform_cases[i]; i++)
     for (const conform_case *k = conform_cases[i]; k->name; k++)
       if (strcmp(k->name, c.name) == 0) {

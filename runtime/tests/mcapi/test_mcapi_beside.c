@@ -102,12 +102,12 @@ void test_mcapi_clean_beside(void) {
   pid_t one = started(1), two = started(2);
   while (atomic_load(&traffic->rounds) == 0) sleep_ms(1);
   for (int i = 0; i < CLEANINGS; i++) {
-    lvd_mcapi_cleared cleared;
-    lvd_mcapi_domain_seen seen;
+    lvd_mcapi_cleanup_result cleared;
+    lvd_mcapi_domain_info seen;
     lives_shortly();
     CHECK_EQ(lvd_mcapi_domain_clean(test_domain(), &cleared), LVD_OK);
     CHECK(!cleared.gone);
-    CHECK_EQ(lvd_mcapi_domain_look(test_domain(), &seen), LVD_OK);
+    CHECK_EQ(lvd_mcapi_domain_snapshot(test_domain(), &seen), LVD_OK);
     CHECK_EQ(seen.processes, 2);
     CHECK_EQ(seen.dead, 0);
     CHECK_EQ(seen.node_count, 2);
@@ -158,12 +158,12 @@ void test_mcapi_other_layout(void) {
   close(fd);
   for (int i = LAYOUT; i <= SLOTS; i++)
     for (int by = -1; by <= 1; by += 2) {
-      lvd_mcapi_domain_seen seen;
-      lvd_mcapi_cleared cleared;
+      lvd_mcapi_domain_info seen;
+      lvd_mcapi_cleanup_result cleared;
       word[i] += (uint32_t)by;
       CHECK_EQ(node_with(2, 0, ~0u), MCAPI_ERR_NODE_INITFAILED);
-      CHECK_EQ(lvd_mcapi_domain_look(test_domain(), &seen), LVD_E_LAYOUT);
-      CHECK_EQ(lvd_mcapi_domain_clean(test_domain(), &cleared), LVD_E_LAYOUT);
+      CHECK_EQ(lvd_mcapi_domain_snapshot(test_domain(), &seen), LVD_E_ABI);
+      CHECK_EQ(lvd_mcapi_domain_clean(test_domain(), &cleared), LVD_E_ABI);
       CHECK_EQ(access(path, F_OK), 0);
       word[i] -= (uint32_t)by;
     }

@@ -141,10 +141,10 @@ void test_mcapi_broadcast(void) {
       if (i % 3) {
         send_number(out, i);
       } else {
-        void *loan = lvd_mcapi_loan(out, 600, &s);
+        void *loan = lvd_mcapi_buffer_acquire(out, 600, &s);
         SAYS(s, MCAPI_SUCCESS);
         fill(loan, i);
-        lvd_mcapi_send_loan(out, loan, length_of(i), &s);
+        lvd_mcapi_buffer_send(out, loan, length_of(i), &s);
       }
       SAYS(s, MCAPI_SUCCESS);
     }
@@ -168,12 +168,12 @@ void test_mcapi_broadcast_of_loans(void) {
   in[0] = opened(to[0]);
   done(&r);
   for (uint32_t i = 1; i < 3; i++) { /* a receiver that joined during a loan gets it, too */
-    void *lent = lvd_mcapi_loan(out, 512, &s);
+    void *lent = lvd_mcapi_buffer_acquire(out, 512, &s);
     SAYS(s, MCAPI_SUCCESS);
     fill(lent, i);
     connect_more(from, to[i]);
     in[i] = opened(to[i]);
-    lvd_mcapi_send_loan(out, lent, length_of(i), &s);
+    lvd_mcapi_buffer_send(out, lent, length_of(i), &s);
     SAYS(s, MCAPI_SUCCESS);
     for (uint32_t k = 0; k <= i; k++) CHECK_EQ(receive_number(in[k]), i);
   }
@@ -222,7 +222,7 @@ void test_mcapi_broadcast_comes_and_goes(void) {
   SAYS(s, MCAPI_SUCCESS);
   for (uint32_t i = 0; i < 6; i++) CHECK_EQ(receive_number(in[0]), i);
   CHECK_EQ(mcapi_pktchan_available(in[1], &s), 3);
-  CHECK_EQ(lvd_mcapi_ready(to[1], &s), 3);
+  CHECK_EQ(lvd_mcapi_pending_count(to[1], &s), 3);
   for (uint32_t i = 3; i < 6; i++) CHECK_EQ(receive_number(in[1]), i);
   /* The slowest receiver blocks the sender, until it leaves. */
   uint32_t sent = 6, heard = 6;

@@ -32,7 +32,7 @@ static bool comes(int fd, int ms) {
 /* Nothing has arrived, and the descriptor is not readable. */
 static void is_quiet(int fd, mcapi_endpoint_t e) {
   while (comes(fd, 0)) {
-    CHECK_EQ(lvd_mcapi_ready(e, &s), 0);
+    CHECK_EQ(lvd_mcapi_pending_count(e, &s), 0);
     SAYS(s, MCAPI_SUCCESS);
   }
 }
@@ -83,7 +83,7 @@ void test_mcapi_descriptors(void) {
   for (int i = 0; i < ROUNDS; i++) {
     mcapi_msg_send(e, to, &c, 1, 1, &s);
     SAYS(s, MCAPI_SUCCESS);
-    while (!lvd_mcapi_ready(e, &s)) CHECK(comes(fd, 20000));
+    while (!lvd_mcapi_pending_count(e, &s)) CHECK(comes(fd, 20000));
     SAYS(s, MCAPI_SUCCESS);
     CHECK(comes(fd, 0)); /* as long as it has not been received */
     mcapi_msg_recv(e, &c, 1, &size, &s);
@@ -98,7 +98,7 @@ void test_mcapi_descriptors(void) {
   done(&r);
   for (int i = 0; i < 3; i++) {
     void *packet;
-    while (!lvd_mcapi_ready(p, &s)) CHECK(comes(channel, 20000));
+    while (!lvd_mcapi_pending_count(p, &s)) CHECK(comes(channel, 20000));
     mcapi_pktchan_recv(in, &packet, &size, &s);
     SAYS(s, MCAPI_SUCCESS);
     mcapi_pktchan_release(packet, &s);
@@ -107,7 +107,7 @@ void test_mcapi_descriptors(void) {
   kill(id, SIGKILL);
   waitpid(id, NULL, 0);
   CHECK(comes(channel, 20000));
-  while (!lvd_mcapi_ready(p, &s) && s == MCAPI_SUCCESS) CHECK(comes(channel, 20000));
+  while (!lvd_mcapi_pending_count(p, &s) && s == MCAPI_SUCCESS) CHECK(comes(channel, 20000));
   SAYS(s, MCAPI_ERR_TRANSMISSION);
   CHECK(comes(channel, 0));
   /* It is closed with its endpoint. */
@@ -117,7 +117,7 @@ void test_mcapi_descriptors(void) {
   CHECK(poll(&closed, 1, 0) == 1 && closed.revents & POLLNVAL);
   CHECK_EQ(lvd_mcapi_descriptor(e, &s), -1);
   SAYS(s, MCAPI_ERR_ENDP_INVALID);
-  CHECK_EQ(lvd_mcapi_ready(e, &s), 0);
+  CHECK_EQ(lvd_mcapi_pending_count(e, &s), 0);
   SAYS(s, MCAPI_ERR_ENDP_INVALID);
   node_ends();
   lvd_mcapi_descriptor(p, &s);
@@ -132,7 +132,7 @@ static void *echo(void *how) {
   size_t n;
   node_is(2);
   mcapi_endpoint_t mine = endpoint_at(1), e = endpoint_of(1, 1);
-  lvd_mcapi_wait_by(mine, (int)(intptr_t)how, 20, &status);
+  lvd_mcapi_set_wait_policy(mine, (int)(intptr_t)how, 20, &status);
   SAYS(status, MCAPI_SUCCESS);
   for (int i = 0; i < ROUNDS; i++) {
     mcapi_msg_recv(mine, &c, 1, &n, &status);
@@ -151,7 +151,7 @@ void test_mcapi_ways_to_wait(void) {
     pthread_t thread;
     node_is(1);
     mcapi_endpoint_t e = endpoint_at(1);
-    lvd_mcapi_wait_by(e, how, 20, &s);
+    lvd_mcapi_set_wait_policy(e, how, 20, &s);
     SAYS(s, MCAPI_SUCCESS);
     pthread_create(&thread, NULL, echo, (void *)(intptr_t)how);
     mcapi_endpoint_t to = endpoint_of(2, 1);
@@ -175,9 +175,9 @@ void test_mcapi_ways_to_wait(void) {
       CHECK(used > 0.01);
     else
       CHECK(used < 0.1 * took);
-    lvd_mcapi_wait_by(e, 3, 0, &s);
+    lvd_mcapi_set_wait_policy(e, 3, 0, &s);
     SAYS(s, MCAPI_ERR_PARAMETER);
-    lvd_mcapi_wait_by(to, how, 0, &s);
+    lvd_mcapi_set_wait_policy(to, how, 0, &s);
     SAYS(s, MCAPI_ERR_ENDP_INVALID);
     node_ends();
   }
@@ -201,18 +201,18 @@ void test_mcapi_loans(void) {
   size_t all = 0;
   for (uint32_t i = 0; i < 2000; i++) {
     size_t room = i * 37 % (MCAPI_MAX_PACKET_SIZE + 1), length = room - room / 3;
-    unsigned char *loan = lvd_mcapi_loan(out, room, &s);
+    unsigned char *loan = lvd_mcapi_buffer_acquire(out, room, &s);
     SAYS(s, MCAPI_SUCCESS);
     CHECK(loan != NULL && (uintptr_t)loan % 64 == 0);
     memset(loan, (int)i, room);
     if (i % 7 == 0) { /* the loan is returned */
-      lvd_mcapi_return_loan(out, loan, &s);
+      lvd_mcapi_buffer_release(out, loan, &s);
       SAYS(s, MCAPI_SUCCESS);
       mcapi_pktchan_send(out, &i, sizeof i, &s);
       SAYS(s, MCAPI_SUCCESS);
       length = sizeof i;
     } else {
-      lvd_mcapi_send_loan(out, loan, length, &s);
+      lvd_mcapi_buffer_send(out, loan, length, &s);
       SAYS(s, MCAPI_SUCCESS);
     }
     mcapi_pktchan_recv(in, &packet, &size, &s);
@@ -230,37 +230,37 @@ void test_mcapi_loans(void) {
   }
   CHECK(all > 10000000);
   /* One loan at a time, and no other packet meanwhile. */
-  void *loan = lvd_mcapi_loan(out, 100, &s);
+  void *loan = lvd_mcapi_buffer_acquire(out, 100, &s);
   SAYS(s, MCAPI_SUCCESS);
-  CHECK(!lvd_mcapi_loan(out, 100, &s));
+  CHECK(!lvd_mcapi_buffer_acquire(out, 100, &s));
   SAYS(s, MCAPI_ERR_MEM_LIMIT);
   mcapi_pktchan_send(out, &r, sizeof r, &s);
   SAYS(s, MCAPI_ERR_MEM_LIMIT);
-  lvd_mcapi_send_loan(out, &r, 1, &s);
+  lvd_mcapi_buffer_send(out, &r, 1, &s);
   SAYS(s, MCAPI_ERR_BUF_INVALID);
-  lvd_mcapi_send_loan(out, loan, 101, &s);
+  lvd_mcapi_buffer_send(out, loan, 101, &s);
   SAYS(s, MCAPI_ERR_PKT_SIZE);
-  lvd_mcapi_send_loan(in, loan, 100, &s);
+  lvd_mcapi_buffer_send(in, loan, 100, &s);
   SAYS(s, MCAPI_ERR_CHAN_INVALID);
-  lvd_mcapi_return_loan(out, loan, &s);
+  lvd_mcapi_buffer_release(out, loan, &s);
   SAYS(s, MCAPI_SUCCESS);
-  lvd_mcapi_return_loan(out, loan, &s);
+  lvd_mcapi_buffer_release(out, loan, &s);
   SAYS(s, MCAPI_ERR_BUF_INVALID);
-  CHECK(!lvd_mcapi_loan(out, MCAPI_MAX_PACKET_SIZE + 1, &s));
+  CHECK(!lvd_mcapi_buffer_acquire(out, MCAPI_MAX_PACKET_SIZE + 1, &s));
   SAYS(s, MCAPI_ERR_PKT_SIZE);
-  CHECK(!lvd_mcapi_loan(in, 100, &s));
+  CHECK(!lvd_mcapi_buffer_acquire(in, 100, &s));
   SAYS(s, MCAPI_ERR_CHAN_INVALID);
   /* A loan waits for room, up to its timeout. */
   uint32_t sent = 0;
   uint32_t most = over_queues() ? 1 : 6;
-  while (sent < most && (loan = lvd_mcapi_loan(out, MCAPI_MAX_PACKET_SIZE, &s))) {
-    lvd_mcapi_send_loan(out, loan, MCAPI_MAX_PACKET_SIZE, &s);
+  while (sent < most && (loan = lvd_mcapi_buffer_acquire(out, MCAPI_MAX_PACKET_SIZE, &s))) {
+    lvd_mcapi_buffer_send(out, loan, MCAPI_MAX_PACKET_SIZE, &s);
     SAYS(s, MCAPI_SUCCESS);
     sent++;
   }
   mcapi_pktchan_recv_close_i(in, &r, &s);
   done(&r);
-  loan = lvd_mcapi_loan(out, 10, &s);
+  loan = lvd_mcapi_buffer_acquire(out, 10, &s);
   SAYS(s, MCAPI_ERR_CHAN_CLOSEPENDING);
   node_ends();
 }
@@ -292,7 +292,7 @@ void test_mcapi_loan_too_long(void) {
   mcapi_status_t expected = over_queues() ? MCAPI_ERR_MEM_LIMIT : MCAPI_SUCCESS;
   mcapi_pktchan_send(out, packet, sizeof packet, &s);
   SAYS(s, expected);
-  CHECK((lvd_mcapi_loan(out, sizeof packet, &s) == NULL) == over_queues());
+  CHECK((lvd_mcapi_buffer_acquire(out, sizeof packet, &s) == NULL) == over_queues());
   SAYS(s, expected);
   node_ends();
 }

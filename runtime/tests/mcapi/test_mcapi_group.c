@@ -57,8 +57,8 @@ void test_mcapi_group(void) {
     if (other == 0) {
       snprintf(text, sizeof text, "%u", mine);
       setenv("LEVADA_MCAPI_GROUP", text, 1);
-      lvd_mcapi_domain_seen seen;
-      CHECK_EQ(lvd_mcapi_domain_look(test_domain(), &seen), LVD_OK);
+      lvd_mcapi_domain_info seen;
+      CHECK_EQ(lvd_mcapi_domain_snapshot(test_domain(), &seen), LVD_OK);
       CHECK_EQ(seen.endpoint_count, 1);
       node_is(2);
       CHECK_EQ(group_now(2), mine);

@@ -311,7 +311,7 @@ void test_mcapi_held_loan(void) {
   node_is(1);
   channel c = opened(1, 2);
   for (int round = 0; round < 3; round++) {
-    unsigned char *loan = lvd_mcapi_loan(c.out, LONGEST, &s);
+    unsigned char *loan = lvd_mcapi_buffer_acquire(c.out, LONGEST, &s);
     SAYS(s, MCAPI_SUCCESS);
     fill(loan, LONGEST, 1);
     close_both(&c, round & 1);
@@ -324,12 +324,12 @@ void test_mcapi_held_loan(void) {
     fill(loan, LONGEST, 2); /* it belongs to the program, and to no channel */
     mcapi_pktchan_release(received(&c, LONGEST, 200), &s);
     use(&c);
-    lvd_mcapi_send_loan(c.out, loan, LONGEST, &s);
+    lvd_mcapi_buffer_send(c.out, loan, LONGEST, &s);
     SAYS(s, MCAPI_ERR_BUF_INVALID);
     CHECK(is_filled(loan, LONGEST, 2));
-    lvd_mcapi_return_loan(c.out, loan, &s);
+    lvd_mcapi_buffer_release(c.out, loan, &s);
     SAYS(s, MCAPI_SUCCESS);
-    lvd_mcapi_return_loan(c.out, loan, &s);
+    lvd_mcapi_buffer_release(c.out, loan, &s);
     SAYS(s, MCAPI_ERR_BUF_INVALID);
   }
   node_ends();

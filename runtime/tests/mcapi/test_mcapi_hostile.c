@@ -77,11 +77,11 @@ static void send_one(kind k, uint32_t handle, size_t n) {
     if (n % 2) mcapi_sclchan_send_uint64(handle, n, &s);
     if (n % 2 == 0) mcapi_sclchan_send_uint16(handle, (mcapi_uint16_t)n, &s);
   } else if (k == LOANS) {
-    void *loan = lvd_mcapi_loan(handle, n, &s);
+    void *loan = lvd_mcapi_buffer_acquire(handle, n, &s);
     if (!loan) return;
     memset(loan, 1, n);
-    if (n % 3) lvd_mcapi_send_loan(handle, loan, n, &s);
-    if (n % 3 == 0) lvd_mcapi_return_loan(handle, loan, &s);
+    if (n % 3) lvd_mcapi_buffer_send(handle, loan, n, &s);
+    if (n % 3 == 0) lvd_mcapi_buffer_release(handle, loan, &s);
   } else {
     mcapi_pktchan_send(handle, data, n, &s);
   }

@@ -51,7 +51,7 @@ static void throw_in(const lvd_os_queue *q, mcapi_endpoint_t to, mcapi_endpoint_
   /* a complete one */
   if (r % 4 > 1 && head.size <= most - sizeof head) length = sizeof head + head.size;
   lvd_status status = lvd_os_queue_send(q, piece, length, r >> 60);
-  CHECK(status == LVD_OK || status == LVD_E_TIME); /* it is full */
+  CHECK(status == LVD_OK || status == LVD_E_TIMEOUT); /* it is full */
 }
 
 static void done(mcapi_request_t *r) {
@@ -126,8 +126,8 @@ void test_mcapi_junk(void) {
         SAYS(s, MCAPI_TIMEOUT);
     }
     /* Loans and sends among random bytes: they succeed, or there is no room. */
-    void *loan = lvd_mcapi_loan(po, 100, &s);
-    if (loan) lvd_mcapi_send_loan(po, loan, 100, &s);
+    void *loan = lvd_mcapi_buffer_acquire(po, 100, &s);
+    if (loan) lvd_mcapi_buffer_send(po, loan, 100, &s);
     if (s != MCAPI_SUCCESS && s != MCAPI_ERR_TRANSMISSION) SAYS(s, MCAPI_TIMEOUT);
     mcapi_sclchan_send_uint64(so, 7, &s);
     if (s != MCAPI_SUCCESS && s != MCAPI_ERR_TRANSMISSION) SAYS(s, MCAPI_TIMEOUT);

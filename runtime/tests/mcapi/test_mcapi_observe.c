@@ -74,7 +74,7 @@ static void doomed(void) {
   await(go);
 }
 
-static const lvd_mcapi_endpoint_seen *endpoint(const lvd_mcapi_domain_seen *seen, uint32_t node,
+static const lvd_mcapi_endpoint_info *endpoint(const lvd_mcapi_domain_info *seen, uint32_t node,
                                                uint32_t port) {
   for (uint32_t i = 0; i < seen->endpoint_count; i++)
     if (seen->endpoint[i].node == node && seen->endpoint[i].port == port) return &seen->endpoint[i];
@@ -93,14 +93,14 @@ static bool is_listed(void) {
 }
 
 void test_mcapi_observe(void) {
-  lvd_mcapi_domain_seen seen;
+  lvd_mcapi_domain_info seen;
   CHECK(pipe(ready) == 0 && pipe(go) == 0);
-  CHECK_EQ(lvd_mcapi_domain_look(test_domain(), &seen), LVD_E_UNKNOWN);
+  CHECK_EQ(lvd_mcapi_domain_snapshot(test_domain(), &seen), LVD_E_NOT_FOUND);
   CHECK(!is_listed());
   pid_t id = start(busy);
   await(ready);
   CHECK(is_listed());
-  CHECK_EQ(lvd_mcapi_domain_look(test_domain(), &seen), LVD_OK);
+  CHECK_EQ(lvd_mcapi_domain_snapshot(test_domain(), &seen), LVD_OK);
   CHECK_EQ(seen.processes, 1);
   CHECK_EQ(seen.dead, 0);
   CHECK_EQ(seen.node_count, 1);
@@ -108,7 +108,7 @@ void test_mcapi_observe(void) {
   CHECK_EQ(seen.node[0].process, (uint32_t)id);
   CHECK(seen.node[0].alive);
   CHECK_EQ(seen.endpoint_count, 4);
-  const lvd_mcapi_endpoint_seen *a = endpoint(&seen, 1, 1), *b = endpoint(&seen, 1, 2),
+  const lvd_mcapi_endpoint_info *a = endpoint(&seen, 1, 1), *b = endpoint(&seen, 1, 2),
                                 *d = endpoint(&seen, 1, 4);
   CHECK(a && b && d && a->alive && b->alive);
   CHECK(a->sends && a->connected && a->opened && a->kind == LVD_MCAPI_PACKETS);
@@ -123,13 +123,13 @@ void test_mcapi_observe(void) {
   CHECK_EQ(d->elements, 2);
   lvd_mcapi_domain_forget(&seen);
   /* There is nothing to remove, and observing changes nothing. */
-  lvd_mcapi_cleared cleared;
+  lvd_mcapi_cleanup_result cleared;
   CHECK_EQ(lvd_mcapi_domain_clean(test_domain(), &cleared), LVD_OK);
   CHECK(!cleared.processes && !cleared.gone);
   tell(go);
   int how;
   CHECK(waitpid(id, &how, 0) == id && WIFEXITED(how) && WEXITSTATUS(how) == 0);
-  CHECK_EQ(lvd_mcapi_domain_look(test_domain(), &seen), LVD_E_UNKNOWN);
+  CHECK_EQ(lvd_mcapi_domain_snapshot(test_domain(), &seen), LVD_E_NOT_FOUND);
 }
 
 static void path_of(char *out, size_t size, const char *suffix) {
@@ -138,15 +138,15 @@ static void path_of(char *out, size_t size, const char *suffix) {
 }
 
 void test_mcapi_clean(void) {
-  lvd_mcapi_domain_seen seen;
-  lvd_mcapi_cleared cleared;
+  lvd_mcapi_domain_info seen;
+  lvd_mcapi_cleanup_result cleared;
   CHECK(pipe(ready) == 0 && pipe(go) == 0);
   pid_t id = start(doomed);
   await(ready);
   kill(id, SIGKILL);
   waitpid(id, NULL, 0);
   /* No process is there to remove it. */
-  CHECK_EQ(lvd_mcapi_domain_look(test_domain(), &seen), LVD_OK);
+  CHECK_EQ(lvd_mcapi_domain_snapshot(test_domain(), &seen), LVD_OK);
   CHECK(seen.dead == 1 && seen.node_count == 1 && !seen.node[0].alive);
   CHECK(seen.endpoint_count == 2 && !seen.endpoint[0].alive);
   lvd_mcapi_domain_forget(&seen);
@@ -161,7 +161,7 @@ void test_mcapi_clean(void) {
   int fd = open(path, O_CREAT | O_WRONLY, 0600);
   CHECK(fd >= 0 && write(fd, "nonsense", 8) == 8);
   close(fd);
-  CHECK_EQ(lvd_mcapi_domain_look(test_domain(), &seen), LVD_E_LAYOUT);
+  CHECK_EQ(lvd_mcapi_domain_snapshot(test_domain(), &seen), LVD_E_ABI);
   CHECK_EQ(lvd_mcapi_domain_clean(test_domain(), &cleared), LVD_OK);
   CHECK(cleared.gone && access(path, F_OK) != 0);
   /* A living process continues. */
@@ -173,7 +173,7 @@ void test_mcapi_clean(void) {
   waitpid(other, NULL, 0);
   CHECK_EQ(lvd_mcapi_domain_clean(test_domain(), &cleared), LVD_OK);
   CHECK(!cleared.gone);
-  CHECK_EQ(lvd_mcapi_domain_look(test_domain(), &seen), LVD_OK);
+  CHECK_EQ(lvd_mcapi_domain_snapshot(test_domain(), &seen), LVD_OK);
   CHECK(seen.processes == 1 && seen.dead == 0 && seen.endpoint_count == 4);
   lvd_mcapi_domain_forget(&seen);
   tell(go);
@@ -182,7 +182,7 @@ void test_mcapi_clean(void) {
   CHECK(!is_listed());
   /* Refused in a member process. */
   node_is(3);
-  CHECK_EQ(lvd_mcapi_domain_look(test_domain(), &seen), LVD_E_STATE);
+  CHECK_EQ(lvd_mcapi_domain_snapshot(test_domain(), &seen), LVD_E_STATE);
   CHECK_EQ(lvd_mcapi_domain_clean(test_domain(), &cleared), LVD_E_STATE);
   node_ends();
 }

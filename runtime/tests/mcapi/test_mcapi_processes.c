@@ -19,7 +19,7 @@ static mcapi_status_t s;
 /* The first caller is the test's own process. */
 mcapi_domain_t test_domain(void) {
   if (!number) {
-    lvd_mcapi_cleared cleared;
+    lvd_mcapi_cleanup_result cleared;
     number = (mcapi_domain_t)getpid();
     /* A process that was killed may have had this ID. */
     lvd_mcapi_domain_clean(number, &cleared);

@@ -93,8 +93,8 @@ void test_mcapi_transport(void) {
       pause();
     }
     CHECK_EQ(read(ready[0], &c, 1), 1);
-    lvd_mcapi_domain_seen seen;
-    CHECK_EQ(lvd_mcapi_domain_look(test_domain(), &seen), LVD_OK);
+    lvd_mcapi_domain_info seen;
+    CHECK_EQ(lvd_mcapi_domain_snapshot(test_domain(), &seen), LVD_OK);
     CHECK_EQ(seen.transport, t);
     lvd_mcapi_domain_forget(&seen);
     kill(id, SIGKILL);

@@ -71,23 +71,23 @@ static void on_native(void) {
 static lvd_unit *load_image(bench *b, const char *name) {
   lvd_unit *u;
   lvd_status status = lvd_unit_load(b->app, name, NULL, &u);
-  if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_why());
+  if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_error_text());
   CHECK_EQ(status, LVD_OK);
   return u;
 }
 
 static lvd_unit *load_node(bench *b) { return load_image(b, image); }
 
-static lvd_mcapi_far *far_node(bench *b, lvd_unit *u, const char *procedure) {
-  lvd_mcapi_far *f;
+static lvd_mcapi_remote *far_node(bench *b, lvd_unit *u, const char *procedure) {
+  lvd_mcapi_remote *f;
   mcapi_domain_t domain = test_domain();
-  CHECK_EQ(lvd_mcapi_far_start(b->app, u, procedure, &domain, sizeof domain, &f), LVD_OK);
+  CHECK_EQ(lvd_mcapi_remote_start(b->app, u, procedure, &domain, sizeof domain, &f), LVD_OK);
   return f;
 }
 
-static lvd_status end_of(lvd_mcapi_far *f) {
+static lvd_status end_of(lvd_mcapi_remote *f) {
   bool returned;
-  lvd_status status = lvd_mcapi_far_wait(f, -1, &returned);
+  lvd_status status = lvd_mcapi_remote_wait(f, -1, &returned);
   CHECK(returned);
   return status;
 }
@@ -116,7 +116,7 @@ static void messages(void) {
   mcapi_status_t s;
   size_t size;
   node_is(1);
-  lvd_mcapi_far *f = far_node(&b, u, "node_messages");
+  lvd_mcapi_remote *f = far_node(&b, u, "node_messages");
   mcapi_endpoint_t mine = endpoint_at(1), to = endpoint_of(2, 1);
   hears(mine, "ready");
   for (int k = 0; k < SIZES; k++) {
@@ -167,7 +167,7 @@ static void packets(void) {
   mcapi_pktchan_send_hndl_t to;
   mcapi_pktchan_recv_hndl_t from;
   node_is(1);
-  lvd_mcapi_far *f = far_node(&b, u, "node_packets");
+  lvd_mcapi_remote *f = far_node(&b, u, "node_packets");
   mcapi_endpoint_t sends = endpoint_at(2), receives = endpoint_at(3);
   mcapi_pktchan_connect_i(sends, endpoint_of(2, 2), &r, &s);
   done(r, s);
@@ -212,7 +212,7 @@ static void scalars(void) {
   mcapi_sclchan_send_hndl_t to;
   mcapi_sclchan_recv_hndl_t from;
   node_is(1);
-  lvd_mcapi_far *f = far_node(&b, u, "node_scalars");
+  lvd_mcapi_remote *f = far_node(&b, u, "node_scalars");
   mcapi_endpoint_t sends = endpoint_at(2), receives = endpoint_at(3);
   mcapi_sclchan_connect_i(sends, endpoint_of(2, 2), &r, &s);
   done(r, s);
@@ -265,19 +265,19 @@ static void ends(void) {
   node_is(1);
   mcapi_endpoint_t mine = endpoint_at(1);
   for (int round = 0; round < 3; round++) {
-    lvd_mcapi_far *f = far_node(&b, u, "node_waits");
+    lvd_mcapi_remote *f = far_node(&b, u, "node_waits");
     hears(mine, "waits");
-    CHECK_EQ(lvd_mcapi_far_wait(f, 0, &returned), LVD_E_TIME);
+    CHECK_EQ(lvd_mcapi_remote_wait(f, 0, &returned), LVD_E_TIMEOUT);
     CHECK(!returned);
-    lvd_mcapi_far_cancel(f);
+    lvd_mcapi_remote_cancel(f);
     CHECK_EQ(end_of(f), LVD_E_CANCELLED);
     is_gone();
     CHECK_EQ(end_of(far_node(&b, u, "node_returns")), LVD_OK);
   }
-  CHECK_EQ(end_of(far_node(&b, u, "nobody_knows_it")), LVD_E_UNKNOWN);
+  CHECK_EQ(end_of(far_node(&b, u, "nobody_knows_it")), LVD_E_NOT_FOUND);
   CHECK_EQ(lvd_call_start(u, "node_without", NULL, 0, NULL, &c), LVD_OK);
   CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_OK);
-  lvd_mcapi_far *f = far_node(&b, u, "node_fails");
+  lvd_mcapi_remote *f = far_node(&b, u, "node_fails");
   hears(mine, "fails");
   mcapi_endpoint_t to = endpoint_of(2, 1);
   mcapi_msg_send(mine, to, "now", 3, 0, &s);
@@ -290,7 +290,7 @@ static void ends(void) {
   f = far_node(&b, u, "node_waits");
   hears(mine, "waits");
   CHECK_EQ(kill(lvd_unit_process(u), SIGKILL), 0);
-  CHECK_EQ(end_of(f), LVD_E_PEER);
+  CHECK_EQ(end_of(f), LVD_E_PEER_GONE);
   is_gone();
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   node_ends();
@@ -313,23 +313,23 @@ static void hostile(void) {
     hostile_way way = {.how = i < COUNT(once) ? once[i] : HOSTILE_CALLS,
                        .domain = test_domain(),
                        .seed = 0x9e3779b97f4a7c15u * (i + 1)};
-    lvd_mcapi_far *f;
-    CHECK_EQ(lvd_mcapi_far_start(b.app, u, "any", &way, sizeof way, &f), LVD_OK);
+    lvd_mcapi_remote *f;
+    CHECK_EQ(lvd_mcapi_remote_start(b.app, u, "any", &way, sizeof way, &f), LVD_OK);
     lvd_status status = end_of(f);
-    if (status != LVD_OK && status != LVD_E_PEER)
+    if (status != LVD_OK && status != LVD_E_PEER_GONE)
       fprintf(stderr, "way %u, round %u: %s\n", way.how, i, lvd_status_name(status));
-    CHECK(status == LVD_OK || status == LVD_E_PEER);
+    CHECK(status == LVD_OK || status == LVD_E_PEER_GONE);
     CHECK_EQ(lvd_unit_state(u), LVD_OK);
     is_gone();
   }
   /* A node that overwrites the window is given up, or useless until it is killed. */
   hostile_way way = {.how = HOSTILE_SCRIBBLES, .domain = test_domain(), .seed = 4711};
-  lvd_mcapi_far *f;
+  lvd_mcapi_remote *f;
   bool returned;
-  CHECK_EQ(lvd_mcapi_far_start(b.app, u, "any", &way, sizeof way, &f), LVD_OK);
-  lvd_status status = lvd_mcapi_far_wait(f, 300000000, &returned);
+  CHECK_EQ(lvd_mcapi_remote_start(b.app, u, "any", &way, sizeof way, &f), LVD_OK);
+  lvd_status status = lvd_mcapi_remote_wait(f, 300000000, &returned);
   kill(lvd_unit_process(u), SIGKILL);
-  if (!returned) status = lvd_mcapi_far_wait(f, -1, &returned);
+  if (!returned) status = lvd_mcapi_remote_wait(f, -1, &returned);
   CHECK(returned);
   CHECK(status != LVD_E_STOPPED);
   is_gone();
@@ -338,7 +338,7 @@ static void hostile(void) {
   u = load_node(&b);
   f = far_node(&b, u, "node_waits");
   hears(mine, "waits");
-  lvd_mcapi_far_cancel(f);
+  lvd_mcapi_remote_cancel(f);
   CHECK_EQ(end_of(f), LVD_E_CANCELLED);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   node_ends();

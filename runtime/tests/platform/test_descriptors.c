@@ -166,7 +166,7 @@ static void a_process(void) {
   lvd_stream *from;
   uint64_t count = 0;
   CHECK_EQ(open_stream(u, o.back, 0, 0, &from), LVD_OK);
-  CHECK_EQ(receive_elements(from, &count, o.seed, NULL), LVD_E_ENDED);
+  CHECK_EQ(receive_elements(from, &count, o.seed, NULL), LVD_E_EOF);
   CHECK_EQ(count, o.count);
   still_closed();
   CHECK_EQ(result(c), LVD_OK);
@@ -188,13 +188,13 @@ static void a_window(void) {
 #endif
 
 static void a_shield(void) {
-  const lvd_shield_options o = {.cores = "2,3", .protect = "usual", .command = SHIELD_COMMAND};
+  const lvd_shield_options o = {.cores = "2,3", .exclude = "usual", .command = SHIELD_COMMAND};
   lvd_shield *s;
   lvd_shield_report r;
-  CHECK_EQ(lvd_shield_begin(&o, &s), LVD_OK);
+  CHECK_EQ(lvd_shield_raise(&o, &s), LVD_OK);
   still_closed();
-  CHECK_EQ(lvd_shield_ask(s, &r), LVD_OK);
-  CHECK_EQ(lvd_shield_end(s), LVD_OK);
+  CHECK_EQ(lvd_shield_status(s, &r), LVD_OK);
+  CHECK_EQ(lvd_shield_lower(s), LVD_OK);
 }
 
 void test_descriptors_processes(void) {

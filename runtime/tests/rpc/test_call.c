@@ -43,8 +43,8 @@ void test_call_statuses(void) {
   lvd_call *c[3];
   bool returned;
   CHECK_EQ(lvd_unit_core(app, 2, &none), LVD_E_ARGUMENT);
-  CHECK_EQ(lvd_call_start(u, "unregistered", NULL, 0, NULL, &c[0]), LVD_E_UNKNOWN);
-  CHECK_EQ(lvd_call_start(u, "twice", NULL, LVD_CALL_MOST + 1, NULL, &c[0]), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_call_start(u, "unregistered", NULL, 0, NULL, &c[0]), LVD_E_NOT_FOUND);
+  CHECK_EQ(lvd_call_start(u, "twice", NULL, LVD_CALL_BYTES_MAX + 1, NULL, &c[0]), LVD_E_ARGUMENT);
   CHECK_EQ(lvd_procedure_register("twice", backwards), LVD_E_STATE);
   CHECK_EQ(lvd_call_start(u, "twice", "xyz", 3, NULL, &c[0]), LVD_OK);
   /* the procedure's own status */
@@ -53,7 +53,7 @@ void test_call_statuses(void) {
   int64_t ns[3] = {300000000000, 300000000000, 1000000};
   for (int i = 0; i < 3; i++)
     CHECK_EQ(lvd_call_start(u, "sleeps", &ns[i], sizeof ns[i], NULL, &c[i]), LVD_OK);
-  CHECK_EQ(lvd_call_wait(c[0], NULL, NULL, 1000000, &returned), LVD_E_TIME);
+  CHECK_EQ(lvd_call_wait(c[0], NULL, NULL, 1000000, &returned), LVD_E_TIMEOUT);
   CHECK(!returned);
   uint32_t which = 9;
   CHECK_EQ(lvd_call_wait_any(c, 3, -1, &which), LVD_OK);

@@ -23,7 +23,7 @@ typedef struct victim {
   bool mirrored;
   lvd_producer p;
   lvd_consumer c[CONSUMERS];
-  lvd_sleeper sleeper;
+  lvd_wait_point wait_point;
 } victim;
 
 static void *map_at(unsigned char *at, size_t size, int fd) {
@@ -55,7 +55,7 @@ static void victim_map(victim *v, uint32_t elem_size, uint32_t slots, bool mirro
   v->size = (size_t)(v->ring + rings - (unsigned char *)v->ch);
   close(header);
   close(ring);
-  lvd_sleeper_init(&v->sleeper, 0);
+  lvd_wait_point_init(&v->wait_point, 0);
 }
 
 static void victim_unmap(victim *v) { munmap(v->base, v->mapped); }
@@ -68,10 +68,10 @@ static void lay_out(victim *v, uint32_t capacity) {
 
 static void attach(victim *v) {
   CHECK_EQ(lvd_producer_attach_shared(&v->p, v->ch, v->size, v->elem_size, NULL), LVD_OK);
-  v->p.self = &v->sleeper.waiter;
+  v->p.self = &v->wait_point.waiter;
   for (uint32_t i = 0; i < CONSUMERS; i++) {
     CHECK_EQ(lvd_consumer_attach_shared(&v->c[i], v->ch, v->size, v->elem_size, i, NULL), LVD_OK);
-    v->c[i].self = &v->sleeper.waiter;
+    v->c[i].self = &v->wait_point.waiter;
   }
 }
 
@@ -94,8 +94,8 @@ void test_hostile_header(void) {
   victim_map(&v, 64, PAGE / 64, false);
   REFUSES(LVD_OK, (void)0);
   REFUSES(LVD_E_CORRUPT, v.ch->magic++);
-  REFUSES(LVD_E_LAYOUT, v.ch->layout++);
-  REFUSES(LVD_E_LAYOUT, v.ch->line = 64);
+  REFUSES(LVD_E_ABI, v.ch->abi_version++);
+  REFUSES(LVD_E_ABI, v.ch->line = 64);
   REFUSES(LVD_E_CORRUPT, v.ch->elem_size = 0);
   REFUSES(LVD_E_ARGUMENT, v.ch->elem_size = 32);
   REFUSES(LVD_E_CORRUPT, v.ch->elem_size = UINT32_MAX);
@@ -113,8 +113,8 @@ void test_hostile_header(void) {
   REFUSES(LVD_E_CORRUPT, v.ch->data = -v.ch->data);
   REFUSES(LVD_E_CORRUPT, v.ch->data = 0);
   REFUSES(LVD_E_CORRUPT, v.ch->data++);
-  REFUSES(LVD_E_CORRUPT, v.ch->data += LVD_LINE);
-  REFUSES(LVD_E_CORRUPT, v.ch->data = INT64_MAX / LVD_LINE * LVD_LINE);
+  REFUSES(LVD_E_CORRUPT, v.ch->data += LVD_CACHE_LINE);
+  REFUSES(LVD_E_CORRUPT, v.ch->data = INT64_MAX / LVD_CACHE_LINE * LVD_CACHE_LINE);
   REFUSES(LVD_E_CORRUPT, v.ch->data = INT64_MIN);
   lay_out(&v, 100);
   CHECK_EQ(lvd_consumer_attach_shared(&c, v.ch, v.size, 64, CONSUMERS, NULL), LVD_E_ARGUMENT);
@@ -182,7 +182,7 @@ void test_hostile_cursors(void) {
   /* An end that has left may fall behind without limit. */
   lay_out(&v, 100);
   attach(&v);
-  lvd_leave(&v.c[1]);
+  lvd_consumer_close(&v.c[1]);
   for (int i = 0; i < 10; i++) {
     CHECK_EQ(lvd_room(&v.p, 100), 100);
     lvd_put_done(&v.p, 100);
@@ -195,7 +195,7 @@ void test_hostile_cursors(void) {
   }
 
   /* A state that does not exist. */
-  static const uint32_t states[] = {LVD_CLOSED + LVD_STATUS_COUNT, LVD_CLOSED + LVD_E_TIME,
+  static const uint32_t states[] = {LVD_CLOSED + LVD_STATUS_COUNT, LVD_CLOSED + LVD_E_TIMEOUT,
                                     1u << 31, UINT32_MAX};
   for (size_t i = 0; i < COUNT(states); i++) {
     lay_out(&v, 100);
@@ -213,7 +213,7 @@ void test_hostile_cursors(void) {
 
 static lvd_a32 *header_word(const victim *v, uint64_t *seed) {
   /* Four times of five a word that this side reads; else any. */
-  lvd_consumer_lines *c = &v->ch->consumer[next_random(seed) % CONSUMERS];
+  lvd_consumer_shared *c = &v->ch->consumer[next_random(seed) % CONSUMERS];
   lvd_a32 *const words[] = {&v->ch->tail,  &v->ch->state,   &v->ch->flushed,   &c->head,
                             &c->state,     &c->released,    &c->room.armed,    &c->room.at,
                             &c->room.need, &c->elements.at, &c->elements.need, &c->elements.armed};
@@ -248,7 +248,7 @@ static void produce(victim *v, uint64_t *seed) {
   uint32_t want = 1 + (uint32_t)(r >> 8) % v->capacity;
   switch (r % 8) {
   default: {
-    uint32_t n = lvd_room(p, want), edge = lvd_put_edge(p);
+    uint32_t n = lvd_room(p, want), edge = lvd_put_contiguous(p);
     inside(v, lvd_put_span(p), n, edge);
     n = n < want ? n : want;
     n = n < edge ? n : edge;
@@ -265,7 +265,7 @@ static void produce(victim *v, uint64_t *seed) {
   case 5: {
     bool was = p->corrupt;
     lvd_status s = lvd_wait_room(p, want, (int64_t)(r >> 50));
-    CHECK(s == LVD_OK || s == LVD_E_PEER || s == LVD_E_TIME || s == LVD_E_CORRUPT);
+    CHECK(s == LVD_OK || s == LVD_E_PEER_GONE || s == LVD_E_TIMEOUT || s == LVD_E_CORRUPT);
     CHECK(p->corrupt ? s == LVD_E_CORRUPT || !was : s != LVD_E_CORRUPT);
     break;
   }
@@ -389,8 +389,8 @@ void test_hostile_attach(void) {
                                    (uint32_t)(r >> 32) % 64};
         word[r % 10] = r & 1024 ? values[(r >> 16) % COUNT(values)] : word[r % 10] * 2;
       }
-      lvd_shape s;
-      if (lvd_shape_read(v.ch, v.size, &s) != LVD_OK) {
+      lvd_channel_layout s;
+      if (lvd_channel_layout_read(v.ch, v.size, &s) != LVD_OK) {
         refused++;
         continue;
       }
@@ -439,13 +439,13 @@ void test_hostile_threads(void) {
         for (int k = 0; k < CONSUMERS; k++)
           if (v.c[k].corrupt) {
             corrupt++;
-            lvd_shape s = {
+            lvd_channel_layout s = {
                 v.ring - (unsigned char *)v.ch,       v.elem_size, v.slots, v.capacity, CONSUMERS,
                 v.mirrored ? LVD_CHANNEL_MIRRORED : 0};
             lvd_consumer_make(&v.c[k], v.ch, &s, (uint32_t)k, NULL, true);
-            v.c[k].self = &v.sleeper.waiter;
+            v.c[k].self = &v.wait_point.waiter;
             if (k == 0) lvd_producer_make(&v.p, v.ch, &s, NULL, true);
-            v.p.self = &v.sleeper.waiter;
+            v.p.self = &v.wait_point.waiter;
           }
       }
       lvd_store_relaxed_u32(&a.stop, 1);

@@ -16,7 +16,7 @@ void test_process_calls(void) {
   CHECK_EQ(lvd_unit_state(u), LVD_OK);
   CHECK(lvd_unit_process(u) > 0 && strstr(lvd_unit_name(u), "process "));
   call_twice_of_many(&u, 1, SCALED(40) + 1);
-  call_backwards(u, 0, LVD_CALL_MOST, 100);
+  call_backwards(u, 0, LVD_CALL_BYTES_MAX, 100);
   call_overstates(u);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   bench_free(&b);
@@ -48,14 +48,14 @@ void test_process_statuses(void) {
   lvd_call *c[3];
   bool returned;
   CHECK_EQ(lvd_call_start(u, "nobody_knows_it", NULL, 0, NULL, &c[0]), LVD_OK);
-  CHECK_EQ(result(c[0]), LVD_E_UNKNOWN);
+  CHECK_EQ(result(c[0]), LVD_E_NOT_FOUND);
   CHECK_EQ(lvd_call_start(u, "twice", "xyz", 3, NULL, &c[0]), LVD_OK);
   CHECK_EQ(result(c[0]), LVD_E_ARGUMENT); /* the procedure's own status */
   int64_t ns[3] = {300000000000, 300000000000, 1000000};
   for (int i = 0; i < 3; i++)
     CHECK_EQ(lvd_call_start(u, "child_sleeps", &ns[i], sizeof ns[i], NULL, &c[i]), LVD_OK);
   CHECK_EQ(lvd_unit_unload(u), LVD_E_STATE);
-  CHECK_EQ(lvd_call_wait(c[0], NULL, NULL, 1000000, &returned), LVD_E_TIME);
+  CHECK_EQ(lvd_call_wait(c[0], NULL, NULL, 1000000, &returned), LVD_E_TIMEOUT);
   CHECK(!returned);
   uint32_t which = 9;
   CHECK_EQ(lvd_call_wait_any(c, 3, -1, &which), LVD_OK);
@@ -70,25 +70,25 @@ void test_process_statuses(void) {
   CHECK_EQ(result(c[0]), LVD_E_FAULT);
   CHECK_EQ(result(c[1]), LVD_E_STOPPED);
   while (lvd_unit_state(u) == LVD_OK) lvd_fiber_sleep(1000000);
-  CHECK_EQ(lvd_unit_state(u), LVD_E_PEER);
-  CHECK_EQ(lvd_call_start(u, "twice", NULL, 0, NULL, &c[0]), LVD_E_PEER);
+  CHECK_EQ(lvd_unit_state(u), LVD_E_PEER_GONE);
+  CHECK_EQ(lvd_call_start(u, "twice", NULL, 0, NULL, &c[0]), LVD_E_PEER_GONE);
   lvd_stream *s;
-  CHECK_EQ(open_stream(u, "s", 0, 0, &s), LVD_E_PEER);
+  CHECK_EQ(open_stream(u, "s", 0, 0, &s), LVD_E_PEER_GONE);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
 
   /* Programs that cannot be loaded. */
-  CHECK_EQ(lvd_unit_load(b.app, "/nowhere/nothing", NULL, &none), LVD_E_UNKNOWN);
-  CHECK_EQ(lvd_unit_load(b.app, "no-such-program-anywhere", NULL, &none), LVD_E_UNKNOWN);
+  CHECK_EQ(lvd_unit_load(b.app, "/nowhere/nothing", NULL, &none), LVD_E_NOT_FOUND);
+  CHECK_EQ(lvd_unit_load(b.app, "no-such-program-anywhere", NULL, &none), LVD_E_NOT_FOUND);
   CHECK_EQ(lvd_unit_load(b.app, "/", NULL, &none), LVD_E_SYSTEM);
   CHECK_EQ(lvd_unit_load(b.app, b.path, NULL, &none), LVD_E_SYSTEM); /* not executable */
   static const struct {
     const char *what;
     lvd_status status;
-  } bad[] = {{"sleep", LVD_E_TIME}, {"exit", LVD_E_PEER}, {"layout", LVD_E_LAYOUT}};
+  } bad[] = {{"sleep", LVD_E_TIMEOUT}, {"exit", LVD_E_PEER_GONE}, {"layout", LVD_E_ABI}};
   for (size_t i = 0; i < COUNT(bad); i++) {
     const char *const argument[] = {bad[i].what, NULL};
     const lvd_unit_options o = {.argument = argument,
-                                .time_limit_ns = bad[i].status == LVD_E_TIME ? 100000000 : 0};
+                                .timeout_ns = bad[i].status == LVD_E_TIMEOUT ? 100000000 : 0};
     CHECK_EQ(lvd_unit_load(b.app, LEVADA_CHILD, &o, &none), bad[i].status);
   }
   CHECK_EQ(lvd_unit_load(b.app, LEVADA_CHILD, &(lvd_unit_options){.memory = SIZE_MAX}, &none),
@@ -128,7 +128,7 @@ void test_process_streams(void) {
     lvd_call *c = late ? call(u, "child_sends", &o) : NULL;
     CHECK_EQ(open_stream(u, "back", o.capacity, o.threshold, &s), LVD_OK);
     if (!c) c = call(u, "child_sends", &o);
-    CHECK_EQ(receive_elements(s, &count, o.seed, NULL), LVD_E_ENDED);
+    CHECK_EQ(receive_elements(s, &count, o.seed, NULL), LVD_E_EOF);
     CHECK_EQ(count, o.count);
     CHECK_EQ(result(c), LVD_OK);
     lvd_stream_destroy(s);
@@ -137,8 +137,8 @@ void test_process_streams(void) {
     CHECK_EQ(open_stream(u, "there", o.capacity, o.threshold, &s), LVD_OK);
     if (!c) c = call(u, "child_receives", &o);
     CHECK_EQ(send_elements(s, o.count, o.seed, NULL), LVD_OK);
-    CHECK_EQ(lvd_stream_end(s, LVD_OK), LVD_OK);
-    CHECK_EQ(lvd_call_wait(c, &got, &size, -1, NULL), LVD_E_ENDED);
+    CHECK_EQ(lvd_stream_close_sender(s, LVD_OK), LVD_OK);
+    CHECK_EQ(lvd_call_wait(c, &got, &size, -1, NULL), LVD_E_EOF);
     CHECK_EQ(got, o.count);
     lvd_stream_destroy(s);
   }
@@ -161,7 +161,7 @@ static void sends(void *argument) {
 static void receives(void *argument) {
   two *t = argument;
   uint64_t count = 0;
-  CHECK_EQ(receive_elements(t->back, &count, t->o.seed, NULL), LVD_E_ENDED);
+  CHECK_EQ(receive_elements(t->back, &count, t->o.seed, NULL), LVD_E_EOF);
   CHECK_EQ(count, t->o.count);
 }
 static void calls(void *argument) {
@@ -236,8 +236,8 @@ void test_process_stream_statuses(void) {
     uint64_t x = 0;
     CHECK_EQ(result(call(u, "child_opens", &o)), LVD_OK);
     CHECK_EQ(open_stream(u, "unused", 0, 0, &s), LVD_OK);
-    if (i == 0) CHECK_EQ(lvd_stream_get(s, &x, 8), LVD_E_ENDED);
-    if (i == 1) CHECK_EQ(lvd_stream_put(s, &x, 8), LVD_E_PEER);
+    if (i == 0) CHECK_EQ(lvd_stream_get(s, &x, 8), LVD_E_EOF);
+    if (i == 1) CHECK_EQ(lvd_stream_put(s, &x, 8), LVD_E_PEER_GONE);
     lvd_stream_destroy(s);
   }
   /* Both sides want to send: the second is refused. */
@@ -249,7 +249,7 @@ void test_process_stream_statuses(void) {
   lvd_stream_destroy(s);
   /* A timeout; the limit of the memory; no name. */
   CHECK_EQ(open_stream(u, "silent", 4, 0, &s), LVD_OK);
-  CHECK_EQ(lvd_stream_wait_elements(s, 1, 1000000), LVD_E_TIME);
+  CHECK_EQ(lvd_stream_wait_elements(s, 1, 1000000), LVD_E_TIMEOUT);
   CHECK_EQ(open_stream(u, "huge", 1 << 26, 0, &t), LVD_E_LIMIT);
   CHECK_EQ(open_stream(u, NULL, 0, 0, &t), LVD_E_ARGUMENT);
   CHECK_EQ(open_stream(u, "absurd", UINT32_MAX, 0, &t), LVD_E_ARGUMENT);
@@ -261,8 +261,8 @@ void test_process_stream_statuses(void) {
   lvd_stream_destroy(s);
   CHECK_EQ(open_stream(u, "own", 64, 0, &s), LVD_OK);
   CHECK_EQ(send_elements(s, 50, 7, NULL), LVD_OK);
-  CHECK_EQ(lvd_stream_end(s, LVD_OK), LVD_OK);
-  CHECK_EQ(receive_elements(s, &count, 7, NULL), LVD_E_ENDED);
+  CHECK_EQ(lvd_stream_close_sender(s, LVD_OK), LVD_OK);
+  CHECK_EQ(receive_elements(s, &count, 7, NULL), LVD_E_EOF);
   CHECK_EQ(count, 50);
   lvd_stream_destroy(s);
   bench_free(&b);
@@ -278,30 +278,30 @@ void test_process_fault(void) {
   char text[1024], line[1200];
   lvd_unit *u[2], *core;
   CHECK_EQ(lvd_unit_core(b.app, 0, &core), LVD_OK);
-  CHECK_EQ(lvd_unit_why(core, text, sizeof text), 0);
-  CHECK_EQ(lvd_unit_why(NULL, text, sizeof text), 0);
+  CHECK_EQ(lvd_unit_error_text(core, text, sizeof text), 0);
+  CHECK_EQ(lvd_unit_error_text(NULL, text, sizeof text), 0);
   for (size_t i = 0; i < COUNT(fault); i++) {
     lvd_call *c, *other;
     int64_t ns = INT64_MAX / 4;
     u[i] = load(&b, "serve");
-    CHECK_EQ(lvd_unit_why(u[i], text, sizeof text), 0);
+    CHECK_EQ(lvd_unit_error_text(u[i], text, sizeof text), 0);
     CHECK(!strstr(text, "child"));
     CHECK_EQ(lvd_call_start(u[i], "child_sleeps", &ns, sizeof ns, NULL, &other), LVD_OK);
     CHECK_EQ(lvd_call_start(u[i], fault[i].procedure, NULL, 0, NULL, &c), LVD_OK);
     CHECK_EQ(result(c), LVD_E_FAULT);
-    CHECK_EQ(lvd_unit_why(u[i], text, sizeof text), strlen(fault[i].words));
+    CHECK_EQ(lvd_unit_error_text(u[i], text, sizeof text), strlen(fault[i].words));
     CHECK(strcmp(text, fault[i].words) == 0);
-    CHECK_EQ(lvd_unit_why(u[i], text, 8), strlen(fault[i].words));
+    CHECK_EQ(lvd_unit_error_text(u[i], text, 8), strlen(fault[i].words));
     CHECK(strncmp(text, fault[i].words, 7) == 0 && text[7] == 0);
     CHECK_EQ(result(other), LVD_E_STOPPED);
   }
-  lvd_app_why(b.app, text, sizeof text);
+  lvd_app_wait_report(b.app, text, sizeof text);
   for (size_t i = 0; i < COUNT(fault); i++) {
     snprintf(line, sizeof line, "%s has failed: %s\n", lvd_unit_name(u[i]), fault[i].words);
     CHECK(strstr(text, line));
     CHECK_EQ(lvd_unit_unload(u[i]), LVD_OK);
   }
-  lvd_app_why(b.app, text, sizeof text);
+  lvd_app_wait_report(b.app, text, sizeof text);
   CHECK(!strstr(text, "has failed"));
   bench_free(&b);
 }
@@ -316,8 +316,8 @@ void test_process_ends_itself(void) {
              {"child_exits", "child_exits: exit(3) was called", 3, LVD_E_FAULT},
              {"child_exits", "child_exits: exit(0) was called", 0, LVD_E_FAULT},
              {"child_thread_aborts", "it was ended by signal 6 (SIGABRT)", 0, LVD_E_FAULT},
-             {"child_quits", "it exited with status 4", 4, LVD_E_PEER},
-             {NULL, "it was ended by signal 9 (SIGKILL)", 0, LVD_E_PEER}};
+             {"child_quits", "it exited with status 4", 4, LVD_E_PEER_GONE},
+             {NULL, "it was ended by signal 9 (SIGKILL)", 0, LVD_E_PEER_GONE}};
   bench b = bench_of(2);
   for (size_t i = 0; i < COUNT(end); i++) {
     char text[1024], line[1200];
@@ -336,13 +336,13 @@ void test_process_ends_itself(void) {
     }
     CHECK_EQ(result(other), end[i].returned);
     CHECK_EQ(lvd_stream_get(s, &x, sizeof x), end[i].returned);
-    CHECK_EQ(lvd_unit_state(u), LVD_E_PEER);
-    CHECK_EQ(lvd_call_start(u, "twice", NULL, 0, NULL, &c), LVD_E_PEER);
-    lvd_unit_why(u, text, sizeof text);
+    CHECK_EQ(lvd_unit_state(u), LVD_E_PEER_GONE);
+    CHECK_EQ(lvd_call_start(u, "twice", NULL, 0, NULL, &c), LVD_E_PEER_GONE);
+    lvd_unit_error_text(u, text, sizeof text);
     if (strcmp(text, end[i].words) != 0) printf("%s\n", text);
     CHECK(strcmp(text, end[i].words) == 0);
     snprintf(line, sizeof line, "%s has failed: %s\n", lvd_unit_name(u), end[i].words);
-    lvd_app_why(b.app, text, sizeof text);
+    lvd_app_wait_report(b.app, text, sizeof text);
     CHECK(strstr(text, line));
     CHECK_EQ(lvd_stream_destroy(s), LVD_OK);
     CHECK_EQ(lvd_unit_unload(u), LVD_OK);
@@ -357,7 +357,7 @@ void test_process_fault_untrusted(void) {
   lvd_call *c;
   CHECK_EQ(lvd_call_start(u, "child_lies", NULL, 0, NULL, &c), LVD_OK);
   CHECK_EQ(result(c), LVD_OK);
-  size_t n = lvd_unit_why(u, text, sizeof text);
+  size_t n = lvd_unit_error_text(u, text, sizeof text);
   CHECK_EQ(n, 63 + 2 + 256 - 32); /* all except control characters; a newline is none */
   CHECK_EQ(strlen(text), n);
   for (size_t i = 0; i < n; i++) CHECK((unsigned char)text[i] >= ' ' || text[i] == '\n');
@@ -386,10 +386,10 @@ void test_process_time_limits(void) {
   CHECK_EQ(open_stream(u, "silent", 4, 0, &s), LVD_OK);
   stop(id);
   CHECK_EQ(lvd_call_start(u, "twice", &x, 4, NULL, &c), LVD_OK);
-  CHECK_EQ(lvd_call_wait(c, NULL, NULL, 1000000, &returned), LVD_E_TIME);
-  CHECK_EQ(lvd_call_wait_any(&c, 1, 1000000, &which), LVD_E_TIME);
-  CHECK_EQ(lvd_stream_wait_elements(s, 1, 1000000), LVD_E_TIME);
-  CHECK_EQ(lvd_stream_select(&s, 1, 1000000, &which), LVD_E_TIME);
+  CHECK_EQ(lvd_call_wait(c, NULL, NULL, 1000000, &returned), LVD_E_TIMEOUT);
+  CHECK_EQ(lvd_call_wait_any(&c, 1, 1000000, &which), LVD_E_TIMEOUT);
+  CHECK_EQ(lvd_stream_wait_elements(s, 1, 1000000), LVD_E_TIMEOUT);
+  CHECK_EQ(lvd_stream_select(&s, 1, 1000000, &which), LVD_E_TIMEOUT);
   CHECK_EQ(kill(id, SIGCONT), 0);
   CHECK_EQ(lvd_call_wait(c, &x, &size, -1, NULL), LVD_OK);
   CHECK_EQ(x, 42);
@@ -397,15 +397,15 @@ void test_process_time_limits(void) {
   lvd_stream_destroy(s);
   /* It cannot even end; once continued it can. */
   stop(id);
-  CHECK_EQ(lvd_unit_unload_for(u, 1000000), LVD_E_TIME);
-  CHECK_EQ(lvd_unit_unload_for(u, 0), LVD_E_TIME);
+  CHECK_EQ(lvd_unit_unload_timeout(u, 1000000), LVD_E_TIMEOUT);
+  CHECK_EQ(lvd_unit_unload_timeout(u, 0), LVD_E_TIMEOUT);
   CHECK_EQ(kill(id, SIGCONT), 0);
-  CHECK_EQ(lvd_unit_unload_for(u, 300000000000), LVD_OK);
+  CHECK_EQ(lvd_unit_unload_timeout(u, 300000000000), LVD_OK);
   /* Otherwise it is killed after its 2 s. */
   u = load(&b, "serve");
   stop((pid_t)lvd_unit_process(u));
-  CHECK_EQ(lvd_unit_unload_for(u, 3000000), LVD_E_TIME);
-  CHECK_EQ(lvd_unit_unload_for(u, 300000000000), LVD_OK);
+  CHECK_EQ(lvd_unit_unload_timeout(u, 3000000), LVD_E_TIMEOUT);
+  CHECK_EQ(lvd_unit_unload_timeout(u, 300000000000), LVD_OK);
   bench_free(&b);
 }
 
@@ -459,12 +459,12 @@ void test_process_unload_in_time(void) {
     lvd_call *c[4];
     for (int i = 0; i < 4; i++) c[i] = call(u, "child_calls_back", &o);
     while (!lvd_load_acquire_u32(&takes_its_time)) lvd_fiber_sleep(100000);
-    CHECK_EQ(lvd_unit_unload_for(u, 0), LVD_E_STATE); /* calls are open */
+    CHECK_EQ(lvd_unit_unload_timeout(u, 0), LVD_E_STATE); /* calls are open */
     CHECK_EQ(kill((pid_t)lvd_unit_process(u), SIGKILL), 0);
     lvd_store_release_u32(&killed, 1);
-    for (int i = 0; i < 4; i++) CHECK_EQ(result(c[i]), LVD_E_PEER);
+    for (int i = 0; i < 4; i++) CHECK_EQ(result(c[i]), LVD_E_PEER_GONE);
     if (which == 0) {
-      CHECK_EQ(lvd_unit_unload_for(u, 2000000), LVD_E_TIME);
+      CHECK_EQ(lvd_unit_unload_timeout(u, 2000000), LVD_E_TIMEOUT);
       lvd_store_release_u32(&may_return, 1);
     }
     if (which == 2) {
@@ -543,7 +543,7 @@ static void survive(void *argument) {
   lvd_status status = v->to_us ? receive_elements(v->s, &v->count, v->seed, NULL)
                                : send_elements(v->s, UINT64_MAX, v->seed, &v->b->page->pushed);
   is_known(lvd_load_acquire_u64(&v->k->at_ns));
-  CHECK_EQ(status, LVD_E_PEER);
+  CHECK_EQ(status, LVD_E_PEER_GONE);
 }
 
 void test_process_kills(void) {
@@ -575,9 +575,9 @@ void test_process_kills(void) {
       CHECK(v.count >= pushed); /* nothing that it reported is lost */
     else
       CHECK(lvd_load_acquire_u64(&b.page->got) <= pushed + 40);
-    CHECK_EQ(result(c), LVD_E_PEER);
+    CHECK_EQ(result(c), LVD_E_PEER_GONE);
     CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
-    CHECK_EQ(lvd_unit_state(u), LVD_E_PEER);
+    CHECK_EQ(lvd_unit_state(u), LVD_E_PEER_GONE);
     lvd_stream_destroy(s);
     CHECK_EQ(lvd_unit_unload(u), LVD_OK);
     /* Again. */
@@ -638,7 +638,7 @@ static void wild_streams(lvd_unit *u, uint64_t *random, uint32_t round) {
     lvd_call *c;
     bool to_us = next_random(random) & 1;
     if (open_stream(u, to_us ? "back" : "there", o.capacity, o.threshold, &s) != LVD_OK) return;
-    s->time_limit_ns = 20000000;
+    s->timeout_ns = 20000000;
     lvd_status status =
         lvd_call_start(u, to_us ? "child_sends" : "child_receives", &o, sizeof o, NULL, &c);
     uint64_t x = 0;
@@ -675,7 +675,7 @@ void test_process_wild(void) {
     char seed[24];
     snprintf(seed, sizeof seed, "%u", round + 1);
     const char *const argument[] = {"wild", b.path, seed, NULL};
-    const lvd_unit_options o = {.argument = argument, .time_limit_ns = 2000000000};
+    const lvd_unit_options o = {.argument = argument, .timeout_ns = 2000000000};
     lvd_unit *u;
     lvd_status status = lvd_unit_load(b.app, LEVADA_CHILD, &o, &u);
     if (status != LVD_OK) continue; /* it was corrupted too far */
@@ -707,7 +707,7 @@ static void receive_from_pipe(void) {
     CHECK_EQ(a, i + 1);
     stream_pop(1);
   }
-  CHECK_EQ(stream_get(1, a), LVD_E_ENDED);
+  CHECK_EQ(stream_get(1, a), LVD_E_EOF);
   CHECK_EQ(stream_close(1), LVD_OK);
 }
 PB_PROCEDURE(receive_from_pipe)
@@ -716,7 +716,7 @@ void test_process_srpc(void) {
   pb_set_diagnostics(false);
   can_start();
   u32 a = 0;
-  CHECK_EQ(pb_load("/nowhere/nothing"), LVD_E_UNKNOWN);
+  CHECK_EQ(pb_load("/nowhere/nothing"), LVD_E_NOT_FOUND);
   CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
   CHECK(pb_create("nobody_anywhere", 0) == NULL);
   TASKID pipe = pb_create("remote_pipe", 1), here = pb_create("receive_from_pipe", 0);
@@ -750,13 +750,13 @@ void test_process_srpc(void) {
   CHECK_EQ(pb_cancel(s), LVD_OK);
   CHECK_EQ(pb_release(s), LVD_OK);
   CHECK_EQ(stream_create(2), LVD_OK);
-  CHECK_EQ(stream_get(2, a), LVD_E_ENDED); /* it was cancelled */
+  CHECK_EQ(stream_get(2, a), LVD_E_EOF); /* it was cancelled */
   CHECK_EQ(stream_close(2), LVD_OK);
   /* A side that comes and goes. */
   TASKID nothing = pb_create("remote_nothing", 0);
   CHECK_EQ(pb_rpc(nothing), LVD_OK);
   CHECK_EQ(stream_create(3), LVD_OK);
-  CHECK_EQ(stream_get(3, a), LVD_E_ENDED);
+  CHECK_EQ(stream_get(3, a), LVD_E_EOF);
   CHECK_EQ(pb_wait(nothing), LVD_OK);
   CHECK_EQ(stream_close(3), LVD_OK);
   /* And in the other direction. */
@@ -764,7 +764,7 @@ void test_process_srpc(void) {
   CHECK_EQ(stream_close(0), LVD_OK);
   CHECK_EQ(pb_rpc(pipe), LVD_OK);
   CHECK_EQ(stream_create(1), LVD_OK);
-  CHECK_EQ(stream_get(1, a), LVD_E_ENDED);
+  CHECK_EQ(stream_get(1, a), LVD_E_EOF);
   CHECK_EQ(stream_close(1), LVD_OK);
   CHECK_EQ(pb_wait(pipe), LVD_OK);
   CHECK_EQ(pb_release(pipe), LVD_OK);
@@ -786,10 +786,10 @@ void test_process_srpc_dies(void) {
     CHECK_EQ(stream_get(1, b), LVD_OK);
     CHECK_EQ(b, a + 1);
     CHECK_EQ(kill((pid_t)pb_process(), SIGKILL), 0);
-    CHECK_EQ(stream_get(1, b), LVD_E_PEER);
-    CHECK_EQ(pb_wait(pipe), LVD_E_PEER);
+    CHECK_EQ(stream_get(1, b), LVD_E_PEER_GONE);
+    CHECK_EQ(pb_wait(pipe), LVD_E_PEER_GONE);
     CHECK(pb_create("remote_pipe", 0) == NULL);
-    CHECK_EQ(pb_rpc(pipe), LVD_E_PEER);
+    CHECK_EQ(pb_rpc(pipe), LVD_E_PEER_GONE);
     CHECK_EQ(stream_close(0), LVD_OK);
     CHECK_EQ(stream_close(1), LVD_OK);
     CHECK_EQ(pb_release(pipe), LVD_OK);
@@ -808,20 +808,20 @@ void test_process_srpc_fault(void) {
   TASKID t = pb_create("remote_crashes", 0);
   CHECK_EQ(pb_rpc(t), LVD_OK);
   CHECK_EQ(pb_wait(t), LVD_E_FAULT);
-  size_t n = pb_task_why(t, text, sizeof text);
+  size_t n = pb_task_error_text(t, text, sizeof text);
   CHECK_EQ(n, strlen(text));
   CHECK(strcmp(text, "remote_crashes: bad access to memory at 0x40") == 0);
-  CHECK_EQ(pb_task_why(NULL, text, sizeof text), 0);
+  CHECK_EQ(pb_task_error_text(NULL, text, sizeof text), 0);
   CHECK_EQ(pb_finish(), LVD_OK);
-  CHECK(strstr(pb_why(), "has failed: remote_crashes: bad access to memory at 0x40\n"));
+  CHECK(strstr(pb_error_text(), "has failed: remote_crashes: bad access to memory at 0x40\n"));
   /* Not waited for. */
   CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
   CHECK_EQ(pb_rpc(pb_create("remote_crashes", 0)), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_E_FAULT);
-  CHECK(strstr(pb_why(), "has failed: remote_crashes: bad access to memory at 0x40\n"));
+  CHECK(strstr(pb_error_text(), "has failed: remote_crashes: bad access to memory at 0x40\n"));
   CHECK_EQ(pb_boot(), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_OK);
-  CHECK(pb_why()[0] == 0);
+  CHECK(pb_error_text()[0] == 0);
 }
 
 void test_process_srpc_time_limits(void) {
@@ -831,20 +831,20 @@ void test_process_srpc_time_limits(void) {
   TASKID waits = pb_create("remote_waits", 0);
   CHECK_EQ(pb_rpc(waits), LVD_OK);
   stop((pid_t)pb_process());
-  pb_time_limit(2000000);
+  pb_set_timeout(2000000);
   CHECK(pb_create("remote_pipe", 0) == NULL);
-  CHECK_EQ(pb_status(), LVD_E_TIME);
+  CHECK_EQ(pb_status(), LVD_E_TIMEOUT);
   CHECK(pb_create_in(pb_process(), "remote_pipe", 0) == NULL);
-  CHECK_EQ(pb_status(), LVD_E_TIME);
-  CHECK_EQ(pb_signal(waits, 1), LVD_E_TIME); /* although it will come */
-  CHECK_EQ(pb_wait(waits), LVD_E_TIME);
-  CHECK_EQ(pb_wait_for(waits, 1000), LVD_E_TIME);
+  CHECK_EQ(pb_status(), LVD_E_TIMEOUT);
+  CHECK_EQ(pb_signal(waits, 1), LVD_E_TIMEOUT); /* although it will come */
+  CHECK_EQ(pb_wait(waits), LVD_E_TIMEOUT);
+  CHECK_EQ(pb_wait_timeout(waits, 1000), LVD_E_TIMEOUT);
   CHECK_EQ(stream_create(0), LVD_OK);
-  CHECK_EQ(stream_time_limit(0, 1000000), LVD_OK);
-  CHECK_EQ(stream_get(0, a), LVD_E_TIME);
-  CHECK_EQ(pb_finish(), LVD_E_TIME);
+  CHECK_EQ(stream_set_timeout(0, 1000000), LVD_OK);
+  CHECK_EQ(stream_get(0, a), LVD_E_TIMEOUT);
+  CHECK_EQ(pb_finish(), LVD_E_TIMEOUT);
   CHECK_EQ(kill((pid_t)pb_process(), SIGCONT), 0);
-  pb_time_limit(-1);
+  pb_set_timeout(-1);
   CHECK_EQ(pb_wait(waits), LVD_OK);
   TASKID pipe = pb_create("remote_pipe", 0);
   CHECK(pipe != NULL);
@@ -866,5 +866,5 @@ void test_process_srpc_starts_both(void) {
   CHECK_EQ(pb_status(), LVD_E_STATE);
   CHECK_EQ(pb_wait(pipe), LVD_E_STATE); /* it was not started */
   CHECK_EQ(pb_finish(), LVD_E_FAULT);
-  CHECK(strstr(pb_why(), "crashes_here: on purpose"));
+  CHECK(strstr(pb_error_text(), "crashes_here: on purpose"));
 }

@@ -23,12 +23,12 @@ typedef struct beat {
 static const lvd_port_class out_port[] = {{"X", 4}};
 static const lvd_action_class beat_action[] = {{"beat", NULL, 7}};
 
-static lvd_verdict beats_run(lvd_actor *self) {
+static lvd_run_result beats_run(lvd_actor *self) {
   const beat *b = self->params;
   while (self->fired[0] < b->count) {
     if (!lvd_room(&self->out[0], 1)) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     int64_t at = now() + b->every_ms * MS;
     self->native = "next_beat";
@@ -38,13 +38,13 @@ static lvd_verdict beats_run(lvd_actor *self) {
     LVD_PUT(&self->out[0], uint32_t, 1);
     self->fired[0]++;
   }
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 static const lvd_actor_class beats_class = {.name = "Beats",
                                             .file = "beats.cal",
                                             .outputs = 1,
                                             .actions = 1,
-                                            .flags = LVD_CLASS_ABANDONABLE | LVD_CLASS_MAY_WAIT,
+                                            .flags = LVD_CLASS_ABANDONABLE | LVD_CLASS_CAN_BLOCK,
                                             .output = out_port,
                                             .action = beat_action,
                                             .run = beats_run};
@@ -59,7 +59,7 @@ static lvd_app *beating(lvd_runtime *rt, builder *b, const beat *of, sink *s) {
 static void until_it_waits(lvd_app *app) {
   char text[1000] = "";
   for (int i = 0; i < 20000 && !strstr(text, "beats waits in the native next_beat"); i++) {
-    lvd_app_why(app, text, sizeof text);
+    lvd_app_wait_report(app, text, sizeof text);
     sleep_ms(1);
   }
   CHECK(strstr(text, "beats waits in the native next_beat, called by beat\n"));
@@ -134,9 +134,9 @@ void test_alarm_move(void) {
   for (uint32_t i = 0; i < 20; i++) {
     CHECK_EQ(lvd_app_move(app, 0, i % 2), LVD_OK);
     sleep_ms(4);
-    CHECK_EQ(lvd_core_take(rt, i % 2), LVD_OK);
+    CHECK_EQ(lvd_core_reserve(rt, i % 2), LVD_OK);
     sleep_ms(7);
-    CHECK_EQ(lvd_core_give(rt, i % 2), LVD_OK);
+    CHECK_EQ(lvd_core_release(rt, i % 2), LVD_OK);
   }
   until_it_waits(long_one);
   app_ended(app, LVD_OK);
@@ -180,7 +180,7 @@ static lvd_a32 cut_short;
 
 /* Computes until it is asked to yield, and counts how often that is before a tick of its clock
  * could ask it. */
-static lvd_verdict computes_run(lvd_actor *self) {
+static lvd_run_result computes_run(lvd_actor *self) {
   struct timespec from, to;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
   while (!lvd_should_yield(self)) {
@@ -188,7 +188,7 @@ static lvd_verdict computes_run(lvd_actor *self) {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
   int64_t took = (to.tv_sec - from.tv_sec) * 1000000000 + to.tv_nsec - from.tv_nsec;
   if (took < 2 * MS) lvd_add_relaxed_u32(&cut_short, 1);
-  return LVD_YIELD;
+  return LVD_RUN_YIELD;
 }
 
 /* A computing actor yields when a timer of another one is due, before its time slice ends. */
@@ -196,7 +196,7 @@ void test_alarm_amid(void) {
   static const lvd_actor_class computes = {
       .name = "computes", .flags = LVD_CLASS_ABANDONABLE, .run = computes_run};
   lvd_actor_desc one[] = {{"one", &computes, NULL, 0}};
-  lvd_network net = {LVD_LAYOUT, "computing", 1, 0, one, NULL};
+  lvd_network net = {LVD_ABI_VERSION, "computing", 1, 0, one, NULL};
   const beat each_ms = {1, UINT32_MAX};
   lvd_runtime *rt = runtime_of(1);
   lvd_app *app;

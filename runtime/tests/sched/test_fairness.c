@@ -6,21 +6,21 @@
 
 static lvd_a32 turns;
 
-static lvd_verdict hog_run(lvd_actor *self) {
+static lvd_run_result hog_run(lvd_actor *self) {
   struct timespec t0, t;
   lvd_add_relaxed_u32(&turns, 1);
   clock_gettime(CLOCK_MONOTONIC, &t0);
   do clock_gettime(CLOCK_MONOTONIC, &t);
   while ((t.tv_sec - t0.tv_sec) * 1000000000 + t.tv_nsec - t0.tv_nsec < 1000000);
   (void)self;
-  return LVD_YIELD;
+  return LVD_RUN_YIELD;
 }
 
 /* A pipeline does not wait at each of its actors for a time slice of one that always has work. */
 void test_fair_next_to_a_hog(void) {
   static const lvd_actor_class hog = {.name = "hog", .run = hog_run};
   lvd_actor_desc one[] = {{"one", &hog, NULL, 0}};
-  lvd_network net = {LVD_LAYOUT, "busy", 1, 0, one, NULL};
+  lvd_network net = {LVD_ABI_VERSION, "busy", 1, 0, one, NULL};
   lvd_runtime *rt = runtime_of(1);
   lvd_app *busy;
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &busy, NULL, 0), LVD_OK);
@@ -42,9 +42,9 @@ void test_fair_next_to_a_hog(void) {
 }
 
 /* Computes until it is asked to yield. */
-static lvd_verdict greedy_run(lvd_actor *self) {
+static lvd_run_result greedy_run(lvd_actor *self) {
   while (!lvd_should_yield(self)) lvd_add_relaxed_u32(&turns, 1);
-  return LVD_YIELD;
+  return LVD_RUN_YIELD;
 }
 
 /* Data that passes from worker to worker, on each of which an actor always computes, makes
@@ -54,7 +54,7 @@ void test_fair_hand_over(void) {
   enum { PASSED = 50, ACTORS = 10 };
   static const lvd_actor_class greedy = {.name = "greedy", .run = greedy_run};
   lvd_actor_desc two[] = {{"one", &greedy, NULL, 0}, {"two", &greedy, NULL, 0}};
-  lvd_network net = {LVD_LAYOUT, "greedy", 2, 0, two, NULL};
+  lvd_network net = {LVD_ABI_VERSION, "greedy", 2, 0, two, NULL};
   lvd_runtime *rt = runtime_of(2);
   lvd_app *busy;
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &busy, NULL, 0), LVD_OK);
@@ -79,10 +79,10 @@ void test_fair_hand_over(void) {
 
 static lvd_a32 always;
 
-static lvd_verdict always_run(lvd_actor *self) {
+static lvd_run_result always_run(lvd_actor *self) {
   lvd_add_relaxed_u32(&always, 1);
   (void)self;
-  return LVD_YIELD;
+  return LVD_RUN_YIELD;
 }
 
 /* Nor does the computing actor wait for ever, whatever short work others always have. */
@@ -90,7 +90,7 @@ void test_fair_all_have_turns(void) {
   static const lvd_actor_class hog = {.name = "hog", .run = hog_run},
                                busy = {.name = "busy", .run = always_run};
   lvd_actor_desc actor[] = {{"one", &hog, NULL, 0}, {"two", &busy, NULL, 0}};
-  lvd_network net = {LVD_LAYOUT, "busy", 2, 0, actor, NULL};
+  lvd_network net = {LVD_ABI_VERSION, "busy", 2, 0, actor, NULL};
   lvd_runtime *rt = runtime_of(1);
   lvd_app *app;
   uint32_t count = UINT32_MAX;
@@ -132,13 +132,13 @@ void test_fair_promise(void) {
     pipeline(&b[i], 3, &count, &s[i], 64);
     app[i] = app_begun(rt, &b[i]);
   }
-  CHECK_EQ(lvd_app_promise(NULL, true), LVD_E_ARGUMENT);
-  CHECK_EQ(lvd_app_promise(app[1], true), LVD_OK);
+  CHECK_EQ(lvd_app_reserve_rate(NULL, true), LVD_E_ARGUMENT);
+  CHECK_EQ(lvd_app_reserve_rate(app[1], true), LVD_OK);
   while (sunk(app[1]) < PASSED) sleep_ms(1);
   uint64_t one = sunk(app[0]), promised = sunk(app[1]);
   while (sunk(app[0]) < one + PASSED / 2 || sunk(app[1]) < promised + PASSED / 2) sleep_ms(1);
   printf("%.1f times as much\n", (double)(sunk(app[1]) - promised) / (double)(sunk(app[0]) - one));
-  CHECK_EQ(lvd_app_promise(app[1], false), LVD_OK);
+  CHECK_EQ(lvd_app_reserve_rate(app[1], false), LVD_OK);
   for (int i = 0; i < 3; i++) lvd_app_unload(app[i]);
   lvd_runtime_destroy(rt);
 }
@@ -147,7 +147,7 @@ static lvd_a32 in_a_row;
 
 /* Counts how many slices the hog has had since its own last one, and takes one as long: a
  * reserved rate leaves room for many shorter ones. */
-static lvd_verdict sees_run(lvd_actor *self) {
+static lvd_run_result sees_run(lvd_actor *self) {
   for (uint64_t start = now_ns(); now_ns() - start < 1000000;) {
   }
   static uint32_t seen;
@@ -155,19 +155,19 @@ static lvd_verdict sees_run(lvd_actor *self) {
   if (seen && more > lvd_load_relaxed_u32(&in_a_row)) lvd_store_relaxed_u32(&in_a_row, more);
   seen = now;
   (void)self;
-  return LVD_YIELD;
+  return LVD_RUN_YIELD;
 }
 
 /* Loads an application of one actor with a reserved rate, and one without. */
 static void load_both(lvd_runtime *rt, const lvd_actor_class *promised,
                       const lvd_actor_class *plain, lvd_app *app[2]) {
   static lvd_actor_desc actor[] = {{"one", NULL, NULL, 0}, {"two", NULL, NULL, 0}};
-  static const lvd_network net[] = {{LVD_LAYOUT, "promised", 1, 0, &actor[0], NULL},
-                                    {LVD_LAYOUT, "plain", 1, 0, &actor[1], NULL}};
+  static const lvd_network net[] = {{LVD_ABI_VERSION, "promised", 1, 0, &actor[0], NULL},
+                                    {LVD_ABI_VERSION, "plain", 1, 0, &actor[1], NULL}};
   actor[0].cls = promised;
   actor[1].cls = plain;
   for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_load(rt, &net[i], NULL, &app[i], NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_promise(app[0], true), LVD_OK);
+  CHECK_EQ(lvd_app_reserve_rate(app[0], true), LVD_OK);
 }
 
 /* An actor with a reserved rate does not wait after each of its slices for one that always has
@@ -193,7 +193,7 @@ static lvd_a32 burst_left, amid_burst;
 
 /* A burst of work with a reserved rate, then nothing until the next one: its worker sleeps
  * meanwhile. */
-static lvd_verdict burst_run(lvd_actor *self) {
+static lvd_run_result burst_run(lvd_actor *self) {
   if (!lvd_load_relaxed_u32(&burst_left)) {
     lvd_wait_until((int64_t)now_ns() + 10 * BEAT_NS);
     lvd_store_relaxed_u32(&burst_left, BURST);
@@ -202,11 +202,11 @@ static lvd_verdict burst_run(lvd_actor *self) {
   }
   lvd_store_relaxed_u32(&burst_left, lvd_load_relaxed_u32(&burst_left) - 1);
   (void)self;
-  return LVD_YIELD;
+  return LVD_RUN_YIELD;
 }
 
 /* Very little work each millisecond. */
-static lvd_verdict beat_run(lvd_actor *self) {
+static lvd_run_result beat_run(lvd_actor *self) {
   uint32_t amid = 0;
   while (amid < BEATS) {
     lvd_wait_until((int64_t)now_ns() + BEAT_NS);
@@ -215,16 +215,16 @@ static lvd_verdict beat_run(lvd_actor *self) {
     lvd_store_relaxed_u32(&amid_burst, amid);
   }
   (void)self;
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 
 /* An actor with little work does not wait until one with a reserved rate has done all of its
  * work. */
 void test_fair_amid_a_promise(void) {
   static const lvd_actor_class burst = {
-      .name = "burst", .run = burst_run, .flags = LVD_CLASS_MAY_WAIT};
+      .name = "burst", .run = burst_run, .flags = LVD_CLASS_CAN_BLOCK};
   static const lvd_actor_class beat = {
-      .name = "beat", .run = beat_run, .flags = LVD_CLASS_MAY_WAIT};
+      .name = "beat", .run = beat_run, .flags = LVD_CLASS_CAN_BLOCK};
   lvd_runtime *rt = runtime_of(1);
   lvd_app *app[2];
   load_both(rt, &burst, &beat, app);
@@ -255,7 +255,7 @@ void test_fair_behind_a_promise(void) {
 
 static lvd_a32 plain_turns;
 
-static lvd_verdict plain_run(lvd_actor *self) {
+static lvd_run_result plain_run(lvd_actor *self) {
   lvd_add_relaxed_u32(&plain_turns, 1);
   return hog_run(self);
 }
@@ -289,7 +289,7 @@ void test_fair_shared_part(void) {
 }
 
 /* Takes a number, computes, and passes it on: its activations end by themselves. */
-static lvd_verdict passes_run(lvd_actor *self) {
+static lvd_run_result passes_run(lvd_actor *self) {
   lvd_consumer *a = &self->in[0];
   lvd_producer *x = &self->out[0];
   bool *begun = self->state;
@@ -297,21 +297,21 @@ static lvd_verdict passes_run(lvd_actor *self) {
   *begun = true;
   if (!lvd_elements(a, 1)) {
     lvd_await_elements(self, 0, 1);
-    return LVD_WAIT;
+    return LVD_RUN_WAIT;
   }
   uint32_t n = LVD_GET(a, uint32_t);
   hog_run(self);
   LVD_PUT(x, uint32_t, n);
   lvd_await_elements(self, 0, 1);
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 
 /* The number of slices that others have had when an element starts. */
-static lvd_verdict begins_run(lvd_actor *self) {
+static lvd_run_result begins_run(lvd_actor *self) {
   for (;;) {
     if (!lvd_room(&self->out[0], 1)) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     lvd_wait_until((int64_t)now_ns() + BEAT_NS);
     LVD_PUT(&self->out[0], uint32_t, lvd_load_relaxed_u32(&turns));
@@ -321,13 +321,13 @@ static lvd_verdict begins_run(lvd_actor *self) {
 
 static lvd_a32 soon;
 
-static lvd_verdict ends_run(lvd_actor *self) {
+static lvd_run_result ends_run(lvd_actor *self) {
   while (lvd_elements(&self->in[0], 1)) {
     uint32_t had = lvd_load_relaxed_u32(&turns) - LVD_GET(&self->in[0], uint32_t);
     if (had < 4) lvd_add_relaxed_u32(&soon, 1);
   }
   lvd_await_elements(self, 0, 1);
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 
 /* A light pipeline does not wait at each of its actors for all others that have become ready. */
@@ -342,7 +342,7 @@ void test_fair_needs_little(void) {
                                          .output = out,
                                          .run = passes_run},
                                begins = {.name = "begins",
-                                         .flags = LVD_CLASS_MAY_WAIT,
+                                         .flags = LVD_CLASS_CAN_BLOCK,
                                          .outputs = 1,
                                          .output = out,
                                          .run = begins_run},
@@ -386,14 +386,14 @@ static void yields(void *unused) {
 void test_fair_yields(void) {
   static const lvd_actor_class busy = {.name = "busy", .run = always_run};
   lvd_actor_desc actor[] = {{"one", &busy, NULL, 0}};
-  lvd_network net = {LVD_LAYOUT, "busy", 1, 0, actor, NULL};
+  lvd_network net = {LVD_ABI_VERSION, "busy", 1, 0, actor, NULL};
   lvd_runtime *rt = runtime_of(1);
   lvd_app *app, *others;
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &others, NULL, 0), LVD_OK);
   CHECK_EQ(lvd_app_start(others), LVD_OK);
   CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
   for (int promised = 0; promised < 2; promised++) {
-    CHECK_EQ(lvd_app_promise(app, promised), LVD_OK);
+    CHECK_EQ(lvd_app_reserve_rate(app, promised), LVD_OK);
     lvd_fiber *f;
     uint32_t before = lvd_load_relaxed_u32(&always);
     CHECK_EQ(lvd_fiber_start(app, yields, NULL, NULL, &f), LVD_OK);

@@ -20,10 +20,10 @@ static void lasts(void) {
   lvd_add_release_u32(&begun, 1);
   while (!lvd_load_acquire_u32(&may_end)) continue;
 }
-static lvd_verdict endless_run(lvd_actor *self) {
+static lvd_run_result endless_run(lvd_actor *self) {
   (void)self;
   lasts();
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 static const lvd_actor_class endless_class = {.name = "Endless", .run = endless_run};
 
@@ -78,7 +78,7 @@ static int small_call(int n) { return n; }
 LVD_FORKABLE(int, endless_call, int)
 LVD_FORKABLE(int, small_call, int)
 
-static lvd_verdict forking_run(lvd_actor *self) {
+static lvd_run_result forking_run(lvd_actor *self) {
   (void)self;
   LVD_FORK(f, endless_call, 3);
   while (!lvd_load_acquire_u32(&begun)) { /* a fork serves a thief that requests work */
@@ -86,10 +86,10 @@ static lvd_verdict forking_run(lvd_actor *self) {
     CHECK_EQ(LVD_JOIN(g, small_call), 1);
   }
   CHECK_EQ(LVD_JOIN(f, endless_call), 3);
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 static const lvd_actor_class forking_class = {
-    .name = "Forking", .flags = LVD_CLASS_MAY_WAIT, .run = forking_run};
+    .name = "Forking", .flags = LVD_CLASS_CAN_BLOCK, .run = forking_run};
 
 /* What an actor has forked is stolen by another worker, and does not end there. */
 void test_held_up_by_fork(void) {
@@ -118,7 +118,7 @@ static int waiting_call(int n) {
 }
 LVD_FORKABLE(int, waiting_call, int)
 
-static lvd_verdict failing_run(lvd_actor *self) {
+static lvd_run_result failing_run(lvd_actor *self) {
   LVD_FORK(f, waiting_call, 3);
   while (!lvd_load_acquire_u32(&begun)) {
     LVD_FORK(g, small_call, 1);
@@ -144,7 +144,7 @@ void test_held_up_failing(void) {
 
 /* ---- quiescence checks ------------------------------------------------------------------------- */
 
-static lvd_verdict allocating_run(lvd_actor *self) {
+static lvd_run_result allocating_run(lvd_actor *self) {
   enum { PIECES = 64, BYTES = 3000 };
   void *piece[PIECES] = {0};
   (void)self;
@@ -155,7 +155,7 @@ static lvd_verdict allocating_run(lvd_actor *self) {
     *at = malloc(BYTES + i % 5 * BYTES);
   }
   for (int i = 0; i < PIECES; i++) free(piece[i]);
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 static const lvd_actor_class allocating_class = {.name = "Allocating", .run = allocating_run};
 
@@ -200,10 +200,10 @@ static void end_late(void *data, lvd_status outcome) {
   (void)data, (void)outcome;
   lasts();
 }
-static lvd_verdict writing_run(lvd_actor *self) {
+static lvd_run_result writing_run(lvd_actor *self) {
   (void)self;
   CHECK(lvd_app_data(lvd_current_app(), &key, sizeof(int), end_late));
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 static const lvd_actor_class writing_class = {.name = "Writing", .run = writing_run};
 

@@ -22,24 +22,24 @@ static lvd_a32 may_end;
 static lvd_a32 begun, ends; /* actions that occupy a worker: begun, and ended */
 
 /* Computes until the test ends it; it is asked to yield, and does not. */
-static lvd_verdict endless_run(lvd_actor *self) {
+static lvd_run_result endless_run(lvd_actor *self) {
   (void)self;
   lvd_add_relaxed_u32(&begun, 1);
   while (!lvd_load_acquire_u32(&may_end)) continue;
   lvd_add_relaxed_u32(&ends, 1);
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 static const lvd_actor_class endless_class = {.name = "Endless", .run = endless_run};
 
 /* The same, blocked in the system: reads a pipe of which the test has the other end. */
 static int pipe_end[2];
-static lvd_verdict reader_run(lvd_actor *self) {
+static lvd_run_result reader_run(lvd_actor *self) {
   char c;
   (void)self;
   lvd_add_relaxed_u32(&begun, 1);
   CHECK_EQ(read(pipe_end[0], &c, 1), 1);
   lvd_add_relaxed_u32(&ends, 1);
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 static const lvd_actor_class reader_class = {.name = "Reader", .run = reader_run};
 
@@ -74,11 +74,11 @@ static void sleeps(void *argument) {
 /* Starts `each` such actions on each worker; all of them have begun. */
 static void hold_up_each(lvd_runtime *rt, const lvd_actor_class *cls, uint32_t each,
                          lvd_app **app) {
-  uint32_t all = each * lvd_workers(rt);
+  uint32_t all = each * lvd_worker_count(rt);
   CHECK(all <= HELD_UP);
   lvd_store_relaxed_u32(&begun, 0);
   lvd_store_relaxed_u32(&ends, 0);
-  for (uint32_t i = 0; i < all; i++) app[i] = alone_at(rt, cls, i % lvd_workers(rt));
+  for (uint32_t i = 0; i < all; i++) app[i] = alone_at(rt, cls, i % lvd_worker_count(rt));
   while (lvd_load_relaxed_u32(&begun) < all) sleep_ms(1);
 }
 
@@ -113,7 +113,7 @@ static void others_end(uint32_t workers, const lvd_actor_class *cls) {
     CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
     CHECK(slept[i]);
   }
-  CHECK_EQ(lvd_app_wait(endless, 0), LVD_E_TIME); /* all of that while the action runs */
+  CHECK_EQ(lvd_app_wait(endless, 0), LVD_E_TIMEOUT); /* all of that while the action runs */
   let_go();
   app_ended(endless, LVD_OK);
   lvd_app_close(open);
@@ -140,13 +140,13 @@ static void sleeps_long(void *slept) {
   CHECK_EQ(lvd_fiber_sleep(LONG_NS), LVD_OK);
   *(bool *)slept = true;
 }
-static lvd_verdict waits_long_run(lvd_actor *self) {
+static lvd_run_result waits_long_run(lvd_actor *self) {
   (void)self;
   lvd_add_relaxed_u32(&begun, 1);
-  return lvd_wait_until((int64_t)now_ns() + LONG_NS) == LVD_OK ? LVD_DONE : LVD_YIELD;
+  return lvd_wait_until((int64_t)now_ns() + LONG_NS) == LVD_OK ? LVD_RUN_DONE : LVD_RUN_YIELD;
 }
 static const lvd_actor_class waits_long_class = {
-    .name = "Waits", .flags = LVD_CLASS_MAY_WAIT, .run = waits_long_run};
+    .name = "Waits", .flags = LVD_CLASS_CAN_BLOCK, .run = waits_long_run};
 
 /* A timer on the worker of a blocked action expires on time. */
 void test_stuck_asleep_timers(void) {
@@ -167,7 +167,7 @@ void test_stuck_asleep_timers(void) {
     CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
     CHECK(slept);
     app_ended(waits, LVD_OK);
-    for (uint32_t i = 0; i < workers; i++) CHECK_EQ(lvd_app_wait(held[i], 0), LVD_E_TIME);
+    for (uint32_t i = 0; i < workers; i++) CHECK_EQ(lvd_app_wait(held[i], 0), LVD_E_TIMEOUT);
     let_go_of(workers);
     for (uint32_t i = 0; i < workers; i++) app_ended(held[i], LVD_OK);
     lvd_app_close(open);
@@ -208,7 +208,7 @@ void test_stuck_fiber_asleep(void) {
     CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
     CHECK(slept[i]);
   }
-  CHECK_EQ(lvd_fiber_join(reader, 0), LVD_E_TIME);
+  CHECK_EQ(lvd_fiber_join(reader, 0), LVD_E_TIMEOUT);
   let_go();
   CHECK_EQ(lvd_fiber_join(reader, -1), LVD_OK);
   lvd_app_close(open);
@@ -242,21 +242,21 @@ static int call_native(enum native native) {
 
 static enum native native;
 static bool in_a_loop; /* the action calls it again whatever it returns */
-static lvd_verdict native_run(lvd_actor *self) {
+static lvd_run_result native_run(lvd_actor *self) {
   lvd_add_relaxed_u32(&begun, 1);
   do {
     *(const char *volatile *)&self->native = "native";
     int result = call_native(native);
     int error = errno;
     *(const char *volatile *)&self->native = NULL;
-    if (native == TRIES_AGAIN) return LVD_DONE;
+    if (native == TRIES_AGAIN) return LVD_RUN_DONE;
     CHECK_EQ(result, -1);
     CHECK_EQ(error, EINTR);
   } while (in_a_loop);
-  return LVD_YIELD;
+  return LVD_RUN_YIELD;
 }
 static const lvd_actor_class native_class = {
-    .name = "Native", .flags = LVD_CLASS_ABANDONABLE | LVD_CLASS_MAY_WAIT, .run = native_run};
+    .name = "Native", .flags = LVD_CLASS_ABANDONABLE | LVD_CLASS_CAN_BLOCK, .run = native_run};
 
 static void stopped_in_native(lvd_runtime *rt) {
   lvd_store_relaxed_u32(&begun, 0);
@@ -288,7 +288,7 @@ void test_stuck_native_ends(void) {
       }
     }
     if (other) {
-      CHECK_EQ(lvd_app_wait(other, 0), LVD_E_TIME);
+      CHECK_EQ(lvd_app_wait(other, 0), LVD_E_TIMEOUT);
       let_go();
       app_ended(other, LVD_OK);
     }
@@ -317,10 +317,10 @@ void test_stuck_native_tries_again(void) {
     lvd_app *app = alone_at(rt, &native_class, 0);
     while (!lvd_load_relaxed_u32(&begun)) sleep_ms(1);
     if (stopped) {
-      CHECK_EQ(lvd_app_stop_within(app, 0), LVD_E_TIME);
+      CHECK_EQ(lvd_app_stop_timeout(app, 0), LVD_E_TIMEOUT);
       while (lvd_load_relaxed_u32(&ends) < 3) sleep_ms(1);
     } else {
-      lvd_app_finish(app);
+      lvd_app_exit(app);
       /* By the end of this the watchdog has sampled the worker. */
       pipeline(&b, 3, &count, &result, 16);
       app_ended(app_begun_at(rt, &b, 0), LVD_OK);
@@ -347,7 +347,7 @@ void test_stuck_after_rest(void) {
     pipeline(&b, 3, &count, &result, 16);
     app_ended(app_begun_at(rt, &b, 0), LVD_OK);
     check_pipeline(&result, count, 3);
-    CHECK_EQ(lvd_app_wait(reader, 0), LVD_E_TIME);
+    CHECK_EQ(lvd_app_wait(reader, 0), LVD_E_TIMEOUT);
     let_go();
     app_ended(reader, LVD_OK);
   }
@@ -358,7 +358,7 @@ void test_stuck_after_rest(void) {
 /* Of the workers without priority and backup workers. */
 static uint64_t activations_of_all(lvd_runtime *rt) {
   uint64_t all = 0;
-  for (uint32_t i = 0; i < lvd_workers(rt); i++) {
+  for (uint32_t i = 0; i < lvd_worker_count(rt); i++) {
     lvd_worker_counters w;
     CHECK_EQ(lvd_worker_counters_read(rt, i, &w), LVD_OK);
     all += w.activations;
@@ -392,7 +392,7 @@ static void relieved(uint32_t workers, const lvd_actor_class *cls) {
   CHECK(slept);
   CHECK_EQ(lvd_app_pause(goes_on), LVD_OK);
   CHECK_EQ(lvd_app_resume(goes_on), LVD_OK);
-  for (uint32_t i = 0; i < workers; i++) CHECK_EQ(lvd_app_wait(held[i], 0), LVD_E_TIME);
+  for (uint32_t i = 0; i < workers; i++) CHECK_EQ(lvd_app_wait(held[i], 0), LVD_E_TIMEOUT);
   let_go_of(workers);
   for (uint32_t i = 0; i < workers; i++) app_ended(held[i], LVD_OK);
   uint64_t home = activations_of_all(rt);
@@ -428,7 +428,7 @@ void test_stuck_every_relief(void) {
     hold_up_each(rt, &endless_class, 2, held);
     pipeline(&b, 3, &count, &result, 16);
     lvd_app *app = app_begun_at(rt, &b, 0);
-    CHECK_EQ(lvd_app_wait(app, 300), LVD_E_TIME);
+    CHECK_EQ(lvd_app_wait(app, 300 * MS_NS), LVD_E_TIMEOUT);
     CHECK_EQ(lvd_app_pause(app), LVD_OK); /* no activation has to be waited for */
     CHECK_EQ(lvd_app_resume(app), LVD_OK);
     let_go();
@@ -474,7 +474,7 @@ void test_stuck_keepers_leave(void) {
       pipeline(&b[i], 2, &none, &nothing[i], 16);
       app[i] = app_begun_at(rt, &b[i], 0);
     }
-    for (int i = 0; i < APPS; i++) CHECK_EQ(lvd_app_stop_within(app[i], 0), LVD_E_TIME);
+    for (int i = 0; i < APPS; i++) CHECK_EQ(lvd_app_stop_timeout(app[i], 0), LVD_E_TIMEOUT);
     while (keepers() < APPS) sleep_ms(1);
     let_go();
     app_ended(endless, LVD_OK);

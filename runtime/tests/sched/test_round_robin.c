@@ -25,29 +25,29 @@ static void take(lvd_consumer *c) {
 }
 
 /* Gets all elements there are, in one activation. */
-static lvd_verdict takes_run(lvd_actor *self) {
+static lvd_run_result takes_run(lvd_actor *self) {
   lvd_consumer *a = &self->in[0];
   if (lvd_elements(a, 1)) had_turn(number_of(self));
   while (lvd_elements(a, 1)) take(a);
-  if (lvd_ended(a) != LVD_OK) return LVD_DONE;
+  if (lvd_ended(a) != LVD_OK) return LVD_RUN_DONE;
   lvd_await_elements(self, 0, 1);
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 static const lvd_actor_class takes = {
     .name = "takes", .inputs = 1, .input = ports, .run = takes_run};
 
 /* Puts an element for each actor, against the order of their slots; for the last one only in
  * every third round. */
-static lvd_verdict gives_run(lvd_actor *self) {
+static lvd_run_result gives_run(lvd_actor *self) {
   uint32_t *round = self->state;
-  if (!begins()) return LVD_YIELD;
+  if (!begins()) return LVD_RUN_YIELD;
   had_turn(number_of(self));
   for (uint32_t i = 0; i < 3; i++) {
     if (i == 1 && *round % 3) continue;
     LVD_PUT(&self->out[i], uint32_t, *round);
     lvd_push(&self->out[i]);
   }
-  return ++*round < ROUNDS ? LVD_YIELD : LVD_DONE;
+  return ++*round < ROUNDS ? LVD_RUN_YIELD : LVD_RUN_DONE;
 }
 static const lvd_actor_class gives = {
     .name = "gives", .state_size = 4, .outputs = 3, .output = ports, .run = gives_run};
@@ -89,34 +89,34 @@ void test_round_robin_order(void) {
 static lvd_a32 played;
 
 /* Always has work, in long activations. */
-static lvd_verdict hog_run(lvd_actor *self) {
-  if (!begins()) return LVD_YIELD;
-  if (lvd_load_relaxed_u32(&played)) return LVD_DONE;
+static lvd_run_result hog_run(lvd_actor *self) {
+  if (!begins()) return LVD_RUN_YIELD;
+  if (lvd_load_relaxed_u32(&played)) return LVD_RUN_DONE;
   had_turn(number_of(self));
   for (uint64_t from = now_ns(); now_ns() - from < 200000;) {
   }
-  return LVD_YIELD;
+  return LVD_RUN_YIELD;
 }
 static const lvd_actor_class hog = {.name = "hog", .run = hog_run};
 
 /* Sends an element, and again when it has come back. */
-static lvd_verdict ping_run(lvd_actor *self) {
+static lvd_run_result ping_run(lvd_actor *self) {
   uint32_t *round = self->state;
-  if (!begins()) return LVD_YIELD;
+  if (!begins()) return LVD_RUN_YIELD;
   if (*round && !lvd_elements(&self->in[0], 1)) {
     lvd_await_elements(self, 0, 1);
-    return LVD_WAIT;
+    return LVD_RUN_WAIT;
   }
   if (*round) take(&self->in[0]);
   if (*round == ROUNDS) {
     lvd_store_relaxed_u32(&played, 1);
-    return LVD_DONE;
+    return LVD_RUN_DONE;
   }
   had_turn(number_of(self));
   LVD_PUT(&self->out[0], uint32_t, (*round)++);
   lvd_push(&self->out[0]);
   lvd_await_elements(self, 0, 1);
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 static const lvd_actor_class ping = {.name = "ping",
                                      .state_size = 4,
@@ -126,16 +126,16 @@ static const lvd_actor_class ping = {.name = "ping",
                                      .output = ports,
                                      .run = ping_run};
 
-static lvd_verdict pong_run(lvd_actor *self) {
+static lvd_run_result pong_run(lvd_actor *self) {
   if (lvd_elements(&self->in[0], 1)) {
     had_turn(number_of(self));
     LVD_PUT(&self->out[0], uint32_t, 0);
     lvd_push(&self->out[0]);
     take(&self->in[0]);
   }
-  if (lvd_ended(&self->in[0]) != LVD_OK) return LVD_DONE;
+  if (lvd_ended(&self->in[0]) != LVD_OK) return LVD_RUN_DONE;
   lvd_await_elements(self, 0, 1);
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 static const lvd_actor_class pong = {
     .name = "pong", .inputs = 1, .outputs = 1, .input = ports, .output = ports, .run = pong_run};

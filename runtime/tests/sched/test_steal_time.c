@@ -32,22 +32,22 @@ static lvd_a32 stop;
 static lvd_a64 used_ns; /* in all firings */
 
 /* Computes for so many microseconds of CPU time. */
-static lvd_verdict computes_run(lvd_actor *self) {
+static lvd_run_result computes_run(lvd_actor *self) {
   uint64_t work = *(const uint32_t *)self->params * UINT64_C(1000);
   uint64_t from = time_of(CLOCK_THREAD_CPUTIME_ID), is = from;
   while (is - from < work) is = time_of(CLOCK_THREAD_CPUTIME_ID);
   lvd_add_relaxed_u64(&used_ns, is - from);
-  return lvd_load_relaxed_u32(&stop) ? LVD_DONE : LVD_YIELD;
+  return lvd_load_relaxed_u32(&stop) ? LVD_RUN_DONE : LVD_RUN_YIELD;
 }
 static const lvd_actor_class computes_class = {.name = "computes", .run = computes_run};
 
 /* Sleeps in the kernel, as a native may. */
-static lvd_verdict sleeps_run(lvd_actor *self) {
+static lvd_run_result sleeps_run(lvd_actor *self) {
   uint64_t ns = *(const uint32_t *)self->params * UINT64_C(1000), from = time_of(CLOCK_MONOTONIC);
   struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
   nanosleep(&t, NULL);
   lvd_add_relaxed_u64(&used_ns, time_of(CLOCK_MONOTONIC) - from);
-  return lvd_load_relaxed_u32(&stop) ? LVD_DONE : LVD_YIELD;
+  return lvd_load_relaxed_u32(&stop) ? LVD_RUN_DONE : LVD_RUN_YIELD;
 }
 static const lvd_actor_class sleeps_class = {.name = "sleeps", .run = sleeps_run};
 
@@ -87,11 +87,11 @@ static lvd_actor_counters stopped(lvd_app *app) {
 static bool cost_what_it_used(lvd_runtime *rt, uint32_t us) {
   lvd_worker_counters before = worker(rt);
   lvd_app *app = begun(rt, &computes_class, &us);
-  for (int i = 0; worker(rt).lost_ns - before.lost_ns < enough_ns && i < PATIENCE_MS; i++)
+  for (int i = 0; worker(rt).preempted_ns - before.preempted_ns < enough_ns && i < PATIENCE_MS; i++)
     sleep_ms(1);
   lvd_actor_counters actor = stopped(app);
   uint64_t used = lvd_load_relaxed_u64(&used_ns), busy = actor.busy_ns;
-  uint64_t lost = worker(rt).lost_ns - before.lost_ns;
+  uint64_t lost = worker(rt).preempted_ns - before.preempted_ns;
   printf("%u us: %.0f ms used, %.0f reported, %.0f steal time\n", us, (double)used / 1e6,
          (double)busy / 1e6, (double)lost / 1e6);
   CHECK(lost >= enough_ns);
@@ -120,7 +120,7 @@ static void *computes_on(void *core) {
 }
 
 /* Sleeps for as many microseconds as requested, each time. */
-static lvd_verdict obeys_run(lvd_actor *self) {
+static lvd_run_result obeys_run(lvd_actor *self) {
   lvd_consumer *in = &self->in[0];
   while (lvd_elements(in, 1)) {
     uint32_t us = LVD_GET(in, uint32_t);
@@ -128,9 +128,9 @@ static lvd_verdict obeys_run(lvd_actor *self) {
     if (us) nanosleep(&t, NULL);
     self->fired[0]++;
   }
-  if (lvd_ended(in) != LVD_OK) return LVD_DONE;
+  if (lvd_ended(in) != LVD_OK) return LVD_RUN_DONE;
   lvd_await_elements(self, 0, 1);
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 static const lvd_port_class told[] = {{"told", sizeof(uint32_t)}};
 static const lvd_action_class obey[] = {{"obey", NULL, 1}};
@@ -225,7 +225,7 @@ void test_lost_before_a_sleep(void) {
   for (int i = 1; i < OTHERS; i++) CHECK_EQ(pthread_create(&other[i], NULL, computes_on, &core), 0);
   builder b;
   builder_init(&b, "alone");
-  builder_connect(&b, LVD_OUTSIDE, 0, builder_actor(&b, "obeys", &obeys_class, NULL), 0, 10);
+  builder_connect(&b, LVD_EXTERNAL, 0, builder_actor(&b, "obeys", &obeys_class, NULL), 0, 10);
   lvd_app *app = app_begun(rt, &b);
   lvd_producer *p = lvd_app_producer(app, 0);
   for (uint64_t i = 1; i <= WAKES + 1; i++) {
@@ -235,7 +235,7 @@ void test_lost_before_a_sleep(void) {
     do sleep_ms(1);
     while (firings_of(app, 0) < i);
   }
-  lvd_end(p, LVD_OK);
+  lvd_producer_close(p, LVD_OK);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
   lvd_actor_counters actor;
   uint32_t one = 1;
@@ -264,7 +264,7 @@ static pid_t program(void) {
   lvd_runtime *rt = runtime_of(0);
   lvd_app *app;
   CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
-  for (uint32_t i = 0; i < lvd_workers(rt); i++) {
+  for (uint32_t i = 0; i < lvd_worker_count(rt); i++) {
     lvd_fiber *f;
     lvd_fiber_options o = {.place = LVD_WORKER(i)};
     CHECK_EQ(lvd_fiber_start(app, always, NULL, &o, &f), LVD_OK);
@@ -316,7 +316,7 @@ void test_lost_but_not_moved(void) {
     for (size_t i = 0; i < COUNT(both); i++) CHECK_EQ(of(both[i]).target, 0);
     sleep_ms(1);
   }
-  CHECK(worker(rt).lost_ns > 0);
+  CHECK(worker(rt).preempted_ns > 0);
   lvd_store_relaxed_u32(&stop, 1);
   for (size_t i = 0; i < COUNT(both); i++) {
     CHECK_EQ(lvd_app_wait(both[i], -1), LVD_OK);

@@ -66,10 +66,10 @@ static void twice_by_one_side(void) {
   CHECK_EQ(stream_put(4, a), LVD_E_STATE); /* not created */
   CHECK_EQ(stream_put(3, a), LVD_OK);
   CHECK_EQ(stream_put(3, wide), LVD_E_ARGUMENT);
-  CHECK_EQ(stream_time_limit(3, 1000000), LVD_OK);
+  CHECK_EQ(stream_set_timeout(3, 1000000), LVD_OK);
   while (stream_put(3, a) == LVD_OK) {
   }
-  CHECK_EQ(stream_put(3, a), LVD_E_TIME);
+  CHECK_EQ(stream_put(3, a), LVD_E_TIMEOUT);
 }
 PB_PROCEDURE(twice_by_one_side)
 
@@ -77,7 +77,7 @@ static lvd_a32 waited_without_result;
 
 static void waits_for_signal(void) {
   u32 data = 0;
-  CHECK_EQ(pb_wait_signal(&data, 1000), LVD_E_TIME);
+  CHECK_EQ(pb_wait_signal(&data, 1000), LVD_E_TIMEOUT);
   lvd_store_release_u32(&waited_without_result, 1);
   CHECK_EQ(pb_wait_signal(&data, -1), LVD_OK);
   CHECK_EQ(data, 42);
@@ -117,8 +117,8 @@ void test_srpc_deadlock(void) {
   TASKID t[2] = {pb_create("first_of_two", 0), pb_create("second_of_two", 0)};
   for (int i = 0; i < 2; i++) CHECK_EQ(pb_rpc(t[i]), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
-  CHECK(strstr(pb_why(), "first_of_two waits for 1 of the stream 20"));
-  CHECK(strstr(pb_why(), "second_of_two waits for 1 of the stream 21"));
+  CHECK(strstr(pb_error_text(), "first_of_two waits for 1 of the stream 20"));
+  CHECK(strstr(pb_error_text(), "second_of_two waits for 1 of the stream 21"));
 }
 
 /* The two have created the streams, and taken no sending end; the program waits for one of them. */
@@ -128,8 +128,8 @@ void test_srpc_deadlock_while_waiting(void) {
   for (int i = 0; i < 2; i++) CHECK_EQ(pb_rpc(t[i]), LVD_OK);
   CHECK_EQ(pb_wait(t[0]), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
-  CHECK(strstr(pb_why(), "in a circle"));
-  CHECK(strstr(pb_why(), "and its other end has no owner; first_of_two has to fill it"));
+  CHECK(strstr(pb_error_text(), "in a circle"));
+  CHECK(strstr(pb_error_text(), "and its other end has no owner; first_of_two has to fill it"));
 }
 
 /* The transmitter waits for an answer first. */
@@ -144,7 +144,7 @@ void test_srpc_deadlock_of_transmitter(void) {
   CHECK(stream_rpc(t, asks_first) == t);
   CHECK_EQ(pb_wait(t), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
-  CHECK(strstr(pb_why(), "transmitter waits for 1 of the stream 21"));
+  CHECK(strstr(pb_error_text(), "transmitter waits for 1 of the stream 21"));
 }
 
 static void does_nothing(void) {}
@@ -163,7 +163,7 @@ void test_srpc_released(void) {
     CHECK_EQ(pb_wait(t), LVD_E_STATE);
     CHECK_EQ(pb_cancel(t), LVD_E_STATE);
     CHECK_EQ(pb_signal(t, 1), LVD_E_STATE);
-    CHECK_EQ(pb_task_why(t, NULL, 0), 0);
+    CHECK_EQ(pb_task_error_text(t, NULL, 0), 0);
     CHECK_EQ(stream_with(9, t), LVD_E_STATE);
     CHECK(stream_rpc(t, sends_nothing) == NULL);
     CHECK_EQ(pb_status(), LVD_E_STATE);
@@ -266,7 +266,7 @@ static void receives_slowly(void) {
     stream_pop(PLAIN);
     if (received % 50 == 1) lvd_fiber_sleep(200000);
   }
-  CHECK_EQ(status, LVD_E_ENDED);
+  CHECK_EQ(status, LVD_E_EOF);
 }
 PB_PROCEDURE(receives_slowly)
 
@@ -304,7 +304,7 @@ void test_srpc_close_and_create(void) {
     CHECK_EQ(stream_create(LATE), LVD_OK);
     CHECK_EQ(stream_get(LATE, a), LVD_OK);
     CHECK_EQ(a, 17);
-    CHECK_EQ(stream_get(LATE, a), LVD_E_ENDED);
+    CHECK_EQ(stream_get(LATE, a), LVD_E_EOF);
     CHECK_EQ(stream_close(LATE), LVD_OK);
     CHECK_EQ(stream_close(LATE), LVD_E_STATE);
   }
@@ -323,7 +323,7 @@ static void comes_late(void) {
     CHECK_EQ(stream_get(LATE, a), LVD_OK);
     CHECK_EQ(a, i);
   }
-  CHECK_EQ(stream_get(LATE, a), LVD_E_ENDED);
+  CHECK_EQ(stream_get(LATE, a), LVD_E_EOF);
 }
 PB_PROCEDURE(sends_to_late)
 PB_PROCEDURE(comes_late)
@@ -403,18 +403,18 @@ void test_srpc_time_limits(void) {
   pb_set_diagnostics(false);
   lvd_store_release_u32(&may_end, 0);
   awaited = pb_create("ends_when_told", 0);
-  CHECK_EQ(pb_wait_for(awaited, 1000), LVD_E_STATE); /* not started */
+  CHECK_EQ(pb_wait_timeout(awaited, 1000), LVD_E_STATE); /* not started */
   CHECK_EQ(pb_rpc(awaited), LVD_OK);
-  CHECK_EQ(pb_wait_for(awaited, 1000000), LVD_E_TIME);
-  CHECK_EQ(pb_wait_for(awaited, 0), LVD_E_TIME);
-  pb_time_limit(1000000);
-  CHECK_EQ(pb_wait(awaited), LVD_E_TIME);
-  CHECK_EQ(pb_release(awaited), LVD_E_TIME);
-  CHECK_EQ(pb_finish(), LVD_E_TIME);
-  CHECK_EQ(pb_finish(), LVD_E_TIME);
-  pb_time_limit(-1);
+  CHECK_EQ(pb_wait_timeout(awaited, 1000000), LVD_E_TIMEOUT);
+  CHECK_EQ(pb_wait_timeout(awaited, 0), LVD_E_TIMEOUT);
+  pb_set_timeout(1000000);
+  CHECK_EQ(pb_wait(awaited), LVD_E_TIMEOUT);
+  CHECK_EQ(pb_release(awaited), LVD_E_TIMEOUT);
+  CHECK_EQ(pb_finish(), LVD_E_TIMEOUT);
+  CHECK_EQ(pb_finish(), LVD_E_TIMEOUT);
+  pb_set_timeout(-1);
   lvd_store_release_u32(&may_end, 1);
-  CHECK_EQ(pb_wait_for(awaited, 300000000000), LVD_OK);
+  CHECK_EQ(pb_wait_timeout(awaited, 300000000000), LVD_OK);
   CHECK_EQ(pb_release(awaited), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_OK);
 }
@@ -433,11 +433,11 @@ void test_srpc_starts_both(void) {
   lvd_store_release_u32(&may_end, 0);
   TASKID t = pb_create("ends_when_told", 0);
   CHECK(pb_create("unregistered", 0) == NULL);
-  CHECK_EQ(pb_status(), LVD_E_UNKNOWN);
+  CHECK_EQ(pb_status(), LVD_E_NOT_FOUND);
   CHECK(pb_create(NULL, 0) == NULL);
   CHECK_EQ(pb_status(), LVD_E_ARGUMENT);
   CHECK(pb_create_in(1, "ends_when_told", 0) == NULL);
-  CHECK_EQ(pb_status(), LVD_E_PEER);
+  CHECK_EQ(pb_status(), LVD_E_PEER_GONE);
   CHECK(stream_rpc(t, counts) == t);
   /* It runs already: so its second transmitter must not start. */
   for (int i = 0; i < 100; i++) {
@@ -465,13 +465,13 @@ void test_srpc_receiver_gone(void) {
   CHECK_EQ(stream_create(LATE), LVD_OK);
   CHECK_EQ(pb_rpc(t), LVD_OK);
   CHECK_EQ(pb_wait(t), LVD_OK);
-  for (int i = 0; i < 3; i++) CHECK_EQ(stream_put(LATE, a), LVD_E_PEER);
+  for (int i = 0; i < 3; i++) CHECK_EQ(stream_put(LATE, a), LVD_E_PEER_GONE);
   CHECK_EQ(stream_close(LATE), LVD_OK);
 
   CHECK_EQ(stream_create(LATE), LVD_OK);
   CHECK_EQ(pb_rpc(t), LVD_OK);
   CHECK_EQ(pb_wait(t), LVD_OK);
-  for (int i = 0; i < 3; i++) CHECK_EQ(stream_get(LATE, a), LVD_E_ENDED);
+  for (int i = 0; i < 3; i++) CHECK_EQ(stream_get(LATE, a), LVD_E_EOF);
   CHECK_EQ(stream_close(LATE), LVD_OK);
 
   /* It comes after the first element; there is room for three more. */
@@ -482,8 +482,8 @@ void test_srpc_receiver_gone(void) {
   CHECK_EQ(pb_wait(t), LVD_OK);
   lvd_status status = LVD_OK;
   for (int i = 0; i < 4 && status == LVD_OK; i++) status = stream_put(LATE, a);
-  CHECK_EQ(status, LVD_E_PEER);
-  for (int i = 0; i < 3; i++) CHECK_EQ(stream_put(LATE, a), LVD_E_PEER);
+  CHECK_EQ(status, LVD_E_PEER_GONE);
+  for (int i = 0; i < 3; i++) CHECK_EQ(stream_put(LATE, a), LVD_E_PEER_GONE);
   CHECK_EQ(pb_finish(), LVD_OK);
 }
 
@@ -512,7 +512,7 @@ static void receives_among_others(void) {
   CHECK_EQ(stream_get(PLAIN, a), LVD_OK);
   CHECK_EQ(a, 2);
   CHECK_EQ(stream_pop(PLAIN), LVD_OK);
-  CHECK_EQ(stream_get(PLAIN, a), LVD_E_ENDED);
+  CHECK_EQ(stream_get(PLAIN, a), LVD_E_EOF);
 }
 PB_PROCEDURE(is_no_side)
 PB_PROCEDURE(receives_among_others)
@@ -546,7 +546,7 @@ void test_srpc_refuses(void) {
     CHECK_EQ(stream_create(none[i]), LVD_E_ARGUMENT);
     CHECK_EQ(stream_with(none[i], t), LVD_E_ARGUMENT);
     CHECK_EQ(stream_configure(none[i], 1, 1), LVD_E_ARGUMENT);
-    CHECK_EQ(stream_time_limit(none[i], 1), LVD_E_ARGUMENT);
+    CHECK_EQ(stream_set_timeout(none[i], 1), LVD_E_ARGUMENT);
     CHECK_EQ(stream_close(none[i]), LVD_E_ARGUMENT);
     CHECK_EQ(stream_put(none[i], x), LVD_E_ARGUMENT);
     CHECK_EQ(stream_get(none[i], x), LVD_E_ARGUMENT);

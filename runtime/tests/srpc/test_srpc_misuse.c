@@ -71,24 +71,24 @@ LVD_PROCEDURE(for_calls)
 static void misspells(void) {
   TASKID t = pb_create("Sqaure", 0);
   CHECK(t == NULL);
-  CHECK_EQ(pb_status(), LVD_E_UNKNOWN);
+  CHECK_EQ(pb_status(), LVD_E_NOT_FOUND);
   /* Calls with no task return at once. */
   CHECK_EQ(pb_rpc(t), LVD_E_ARGUMENT);
   CHECK_EQ(pb_status(), LVD_E_ARGUMENT);
   CHECK_EQ(pb_wait(t), LVD_E_ARGUMENT);
-  CHECK_EQ(pb_wait_for(t, -1), LVD_E_ARGUMENT);
+  CHECK_EQ(pb_wait_timeout(t, -1), LVD_E_ARGUMENT);
   CHECK_EQ(pb_release(t), LVD_E_ARGUMENT);
   CHECK_EQ(pb_signal(t, 1), LVD_E_ARGUMENT);
   CHECK_EQ(pb_cancel(t), LVD_E_ARGUMENT);
-  CHECK_EQ(pb_task_why(t, NULL, 0), 0);
+  CHECK_EQ(pb_task_error_text(t, NULL, 0), 0);
 }
 static void misspells_and_finishes(void) {
   misspells();
-  CHECK_EQ(pb_finish(), LVD_E_UNKNOWN);
-  CHECK(strstr(pb_why(), "did you mean \"square\"?"));
+  CHECK_EQ(pb_finish(), LVD_E_NOT_FOUND);
+  CHECK(strstr(pb_error_text(), "did you mean \"square\"?"));
   /* The next run in the same process reports again. */
   misspells();
-  CHECK_EQ(pb_finish(), LVD_E_UNKNOWN);
+  CHECK_EQ(pb_finish(), LVD_E_NOT_FOUND);
   pb_create("square", 0);
   CHECK_EQ(pb_finish(), LVD_OK);
 }
@@ -159,13 +159,13 @@ static void forgets(void) {
 static void forgets_and_finishes(void) {
   forgets();
   CHECK_EQ(pb_finish(), LVD_E_STATE);
-  CHECK(strstr(pb_why(), "stream_create(2) comes first"));
+  CHECK(strstr(pb_error_text(), "stream_create(2) comes first"));
 }
 
 /* No side receives what is put. */
 static void receives_nowhere(void) {
   CHECK(stream_rpc(square, sends_ten) != NULL);
-  CHECK_EQ(pb_finish(), LVD_E_PEER);
+  CHECK_EQ(pb_finish(), LVD_E_PEER_GONE);
 }
 
 void test_srpc_misuse_not_created(void) {
@@ -241,12 +241,13 @@ static void waits_at_all_ends(void) {
   u32 a = 0;
   /* A thread that waits repeatedly, with a timeout. */
   stream_create(12);
-  stream_time_limit(12, 10000000);
-  for (int i = 0; i < WAITS_MAX && !all_are_named(); i++) CHECK_EQ(stream_get(12, a), LVD_E_TIME);
+  stream_set_timeout(12, 10000000);
+  for (int i = 0; i < WAITS_MAX && !all_are_named(); i++)
+    CHECK_EQ(stream_get(12, a), LVD_E_TIMEOUT);
   for (int i = 0; i < 2; i++) CHECK_EQ(pb_cancel(wait[i]), LVD_OK);
   for (int i = 0; i < 2; i++) CHECK_EQ(pb_wait(wait[i]), LVD_OK);
   /* It was a hint: the elements left in stream 11 are the misuse. */
-  CHECK_EQ(pb_finish(), LVD_E_PEER);
+  CHECK_EQ(pb_finish(), LVD_E_PEER_GONE);
 }
 
 void test_srpc_misuse_unclaimed(void) {
@@ -281,7 +282,7 @@ static void waits_for_little(void) {
   CHECK_EQ(pb_rpc(t), LVD_OK);
   CHECK_EQ(stream_get(13, a), LVD_OK);
   CHECK_EQ(a, 17);
-  CHECK_EQ(stream_get(13, a), LVD_E_ENDED);
+  CHECK_EQ(stream_get(13, a), LVD_E_EOF);
   took_ns = now_ns() - begin;
   CHECK_EQ(pb_finish(), LVD_OK);
   if (took_ns < 1500000000) expect_count(0);
@@ -380,7 +381,7 @@ static void is_wrong_everywhere(void) {
   CHECK_EQ(pb_rpc(NULL), LVD_E_ARGUMENT);
   CHECK_EQ(stream_push(5), LVD_E_STATE); /* counts as a consequence */
 #ifndef LVD_EMULATED /* a failed exec is not seen in the process that forked for it */
-  CHECK_EQ(pb_load("no such program"), LVD_E_UNKNOWN);
+  CHECK_EQ(pb_load("no such program"), LVD_E_NOT_FOUND);
 #endif
   CHECK_EQ(pb_register(NULL, NULL), LVD_E_ARGUMENT);
   CHECK_EQ(pb_register("square", (void *)sends_ten), LVD_E_STATE);
@@ -401,7 +402,7 @@ static void is_wrong_everywhere(void) {
   CHECK_EQ(stream_with(4, NULL), LVD_E_ARGUMENT);
   CHECK_EQ(stream_create(-1), LVD_E_ARGUMENT);
   CHECK_EQ(stream_configure(4, UINT32_MAX, 0), LVD_E_ARGUMENT);
-  CHECK_EQ(stream_time_limit(4096, 0), LVD_E_ARGUMENT);
+  CHECK_EQ(stream_set_timeout(4096, 0), LVD_E_ARGUMENT);
   CHECK_EQ(stream_close(4), LVD_E_STATE);
   CHECK_EQ(stream_get(4, a), LVD_E_STATE);
   CHECK_EQ(srpc_put(-2, &a, 4), LVD_E_ARGUMENT);
@@ -436,7 +437,7 @@ void test_srpc_misuse_each(void) {
       "stream_with(4, NULL): there is no task",
       "stream_create(-1): streams have the numbers 0 to 1023",
       "stream_configure(4, 4294967295, 0): a capacity and a threshold are at most",
-      "stream_time_limit(4096): streams have the numbers 0 to 1023",
+      "stream_set_timeout(4096): streams have the numbers 0 to 1023",
       "stream_close(4): the caller has not created stream 4; stream_create(4) comes first",
       "stream_get(4): the caller has not created stream 4; stream_create(4) comes first",
       "stream_put(-2): streams have the numbers 0 to 1023",
@@ -519,7 +520,7 @@ static void misuses_elsewhere(void) {
   await_line("stream 0: process");
   CHECK_EQ(pb_cancel(pipes), LVD_OK);
   CHECK_EQ(pb_wait(pipes), LVD_OK);
-  CHECK_EQ(pb_finish(), LVD_E_UNKNOWN);
+  CHECK_EQ(pb_finish(), LVD_E_NOT_FOUND);
 }
 
 void test_process_srpc_misuse(void) {

@@ -16,7 +16,7 @@ void test_process_task_names(void) {
   for (size_t length = 60; length < 70; length++) {
     memset(name, 'n', length);
     name[length] = 0;
-    const lvd_status status = length < 64 ? LVD_E_UNKNOWN : LVD_E_ARGUMENT;
+    const lvd_status status = length < 64 ? LVD_E_NOT_FOUND : LVD_E_ARGUMENT;
     CHECK(pb_create(name, 0) == NULL);
     CHECK_EQ(pb_status(), status);
     CHECK(pb_create_in(pb_process(), name, 0) == NULL);
@@ -50,7 +50,7 @@ void test_process_task_request_to_dead_process(void) {
                : round % 3 == 1 ? pb_create("remote_nothing", 0)
                                 : pb_create("local_one", 0);
     CHECK_EQ(t != NULL, round % 3 == 2);
-    if (!t) CHECK_EQ(pb_status(), LVD_E_PEER);
+    if (!t) CHECK_EQ(pb_status(), LVD_E_PEER_GONE);
     CHECK_EQ(pthread_join(killer, NULL), 0);
   }
   CHECK_EQ(pb_finish(), LVD_OK);
@@ -66,7 +66,7 @@ static void *makes_tasks(void *unused) {
     TASKID t = pb_create("remote_nothing", 0);
     if (!t) {
       lvd_status status = pb_status();
-      CHECK(status == LVD_E_UNKNOWN || status == LVD_E_PEER || status == LVD_E_STATE);
+      CHECK(status == LVD_E_NOT_FOUND || status == LVD_E_PEER_GONE || status == LVD_E_STATE);
       continue;
     }
     pb_rpc(t);

@@ -77,9 +77,9 @@ void test_process_calls_back(void) {
   /* A procedure that does not exist, one that the child may not call, and arguments that are too
    * large. */
   o = calls_of("parent_nobody", 1);
-  CHECK_EQ(result(call(unit, "child_calls_back", &o)), LVD_E_UNKNOWN);
+  CHECK_EQ(result(call(unit, "child_calls_back", &o)), LVD_E_NOT_FOUND);
   o = calls_of("not_for_children", 1);
-  CHECK_EQ(result(call(unit, "child_calls_back", &o)), LVD_E_UNKNOWN);
+  CHECK_EQ(result(call(unit, "child_calls_back", &o)), LVD_E_NOT_FOUND);
   CHECK_EQ(result(call(unit, "child_calls_largely", &o)), LVD_E_LIMIT);
   /* Cancelled in the child: its wait for the parent ends; what it has called here continues until
    * it is released. */
@@ -96,7 +96,7 @@ void test_process_calls_back(void) {
   const lvd_unit_options mute = {.argument = argument};
   CHECK_EQ(lvd_unit_load(b.app, LEVADA_CHILD, &mute, &unit), LVD_OK);
   o = calls_of("parent_adds", 1);
-  CHECK_EQ(result(call(unit, "child_calls_back", &o)), LVD_E_UNKNOWN);
+  CHECK_EQ(result(call(unit, "child_calls_back", &o)), LVD_E_NOT_FOUND);
   CHECK_EQ(lvd_unit_unload(unit), LVD_OK);
   bench_free(&b);
 }
@@ -114,7 +114,7 @@ void test_process_dies_in_a_call(void) {
     else
       while (!lvd_load_acquire_u32(&running)) lvd_fiber_sleep(1000000);
     CHECK_EQ(kill((pid_t)lvd_unit_process(unit), SIGKILL), 0);
-    CHECK_EQ(result(c), LVD_E_PEER);
+    CHECK_EQ(result(c), LVD_E_PEER_GONE);
     if (round % 4 < 2) /* otherwise its end waits for what was called */
       while (lvd_load_acquire_u32(&running)) lvd_fiber_sleep(1000000);
     CHECK_EQ(lvd_unit_unload(unit), LVD_OK);
@@ -191,7 +191,7 @@ static void receive_from(STREAM_ID id) {
     CHECK_EQ(a, i + 1);
     stream_pop(id);
   }
-  CHECK_EQ(stream_get(id, a), LVD_E_ENDED);
+  CHECK_EQ(stream_get(id, a), LVD_E_EOF);
   CHECK_EQ(stream_close(id), LVD_OK);
 }
 
@@ -229,7 +229,7 @@ void test_process_srpc_two(void) {
     /* One dies, the other continues, and its names are unambiguous again. */
     CHECK_EQ(pb_rpc(a), LVD_OK);
     CHECK_EQ(kill((pid_t)first, SIGKILL), 0);
-    CHECK_EQ(pb_wait(a), LVD_E_PEER);
+    CHECK_EQ(pb_wait(a), LVD_E_PEER_GONE);
     CHECK_EQ(pb_release(a), LVD_OK);
     TASKID c = pb_create("remote_nothing", 0);
     CHECK(c != NULL);

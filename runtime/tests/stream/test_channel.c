@@ -9,18 +9,18 @@ typedef struct pair {
   lvd_producer p;
   lvd_consumer c[4];
   lvd_waiter *peers[4];
-  lvd_sleeper ps, cs[4];
+  lvd_wait_point ps, cs[4];
 } pair;
 
 static void pair_make(pair *x, uint32_t elem_size, uint32_t capacity, uint32_t consumers,
                       uint32_t spin_us) {
   CHECK_EQ(lvd_channel_create(elem_size, capacity, consumers, &x->ch), LVD_OK);
   bool fenced = lvd_channel_fenced();
-  lvd_sleeper_init(&x->ps, spin_us);
+  lvd_wait_point_init(&x->ps, spin_us);
   lvd_producer_attach(&x->p, x->ch, x->peers, fenced);
   x->p.self = &x->ps.waiter;
   for (uint32_t i = 0; i < consumers; i++) {
-    lvd_sleeper_init(&x->cs[i], spin_us);
+    lvd_wait_point_init(&x->cs[i], spin_us);
     x->peers[i] = &x->cs[i].waiter;
     lvd_consumer_attach(&x->c[i], x->ch, i, &x->ps.waiter, fenced);
     x->c[i].self = &x->cs[i].waiter;
@@ -203,13 +203,13 @@ void test_channel_broadcast(void) {
   CHECK_EQ(LVD_GET(&x.c[2], uint32_t), 0);
   lvd_pop(&x.c[2]);
   CHECK_EQ(lvd_room(&x.p, 1), 1);
-  lvd_leave(&x.c[2]); /* ... until it closes its end */
+  lvd_consumer_close(&x.c[2]); /* ... until it closes its end */
   CHECK_EQ(lvd_room(&x.p, 4), 4);
   CHECK(!lvd_deserted(&x.p));
-  lvd_leave(&x.c[0]);
-  lvd_leave(&x.c[1]);
+  lvd_consumer_close(&x.c[0]);
+  lvd_consumer_close(&x.c[1]);
   CHECK(lvd_deserted(&x.p));
-  CHECK_EQ(lvd_wait_room(&x.p, 4, -1), LVD_E_PEER);
+  CHECK_EQ(lvd_wait_room(&x.p, 4, -1), LVD_E_PEER_GONE);
   lvd_channel_destroy(x.ch);
 }
 
@@ -219,13 +219,13 @@ void test_channel_end(void) {
     pair_make(&x, 4, 4, 1, 0);
     LVD_PUT(&x.p, uint32_t, 7);
     CHECK_EQ(lvd_ended(&x.c[0]), LVD_OK);
-    lvd_end(&x.p, error ? LVD_E_FAULT : LVD_OK);
+    lvd_producer_close(&x.p, error ? LVD_E_FAULT : LVD_OK);
     CHECK_EQ(lvd_ended(&x.c[0]), LVD_OK); /* one is left */
     CHECK_EQ(lvd_wait_elements(&x.c[0], 1, -1), LVD_OK);
-    CHECK_EQ(lvd_wait_elements(&x.c[0], 2, -1), error ? LVD_E_FAULT : LVD_E_ENDED);
+    CHECK_EQ(lvd_wait_elements(&x.c[0], 2, -1), error ? LVD_E_FAULT : LVD_E_EOF);
     CHECK_EQ(LVD_GET(&x.c[0], uint32_t), 7);
-    CHECK_EQ(lvd_ended(&x.c[0]), error ? LVD_E_FAULT : LVD_E_ENDED);
-    CHECK_EQ(lvd_wait_elements(&x.c[0], 1, -1), error ? LVD_E_FAULT : LVD_E_ENDED);
+    CHECK_EQ(lvd_ended(&x.c[0]), error ? LVD_E_FAULT : LVD_E_EOF);
+    CHECK_EQ(lvd_wait_elements(&x.c[0], 1, -1), error ? LVD_E_FAULT : LVD_E_EOF);
     lvd_channel_destroy(x.ch);
   }
 }
@@ -246,7 +246,7 @@ static void *produce(void *argument) {
       LVD_PUT(&j->x.p, uint32_t, i++);
     lvd_push(&j->x.p);
   }
-  lvd_end(&j->x.p, LVD_OK);
+  lvd_producer_close(&j->x.p, LVD_OK);
   return NULL;
 }
 
@@ -259,7 +259,7 @@ static void consume(job *j, uint32_t consumer) {
     for (uint32_t k = 0; k < n; k++) CHECK_EQ(LVD_GET(c, uint32_t), seen++);
     lvd_pop(c);
   }
-  CHECK_EQ(status, LVD_E_ENDED);
+  CHECK_EQ(status, LVD_E_EOF);
   CHECK_EQ(seen, j->count);
 }
 
@@ -303,10 +303,10 @@ void test_channel_threshold_saves_wakes(void) {
 void test_channel_wait_times_out(void) {
   pair x;
   pair_make(&x, 4, 4, 1, 0);
-  CHECK_EQ(lvd_wait_elements(&x.c[0], 1, 0), LVD_E_TIME);
-  CHECK_EQ(lvd_wait_elements(&x.c[0], 1, 3000000), LVD_E_TIME);
+  CHECK_EQ(lvd_wait_elements(&x.c[0], 1, 0), LVD_E_TIMEOUT);
+  CHECK_EQ(lvd_wait_elements(&x.c[0], 1, 3000000), LVD_E_TIMEOUT);
   for (int i = 0; i < 4; i++) LVD_PUT(&x.p, uint32_t, 1);
-  CHECK_EQ(lvd_wait_room(&x.p, 1, 3000000), LVD_E_TIME);
+  CHECK_EQ(lvd_wait_room(&x.p, 1, 3000000), LVD_E_TIMEOUT);
   CHECK_EQ(lvd_wait_elements(&x.c[0], 4, 0), LVD_OK); /* the wait for room has flushed */
   lvd_channel_destroy(x.ch);
 }

@@ -32,7 +32,7 @@ static void *at_the_edge(unsigned char **base, size_t size, size_t align) {
 
 static void victim_make(victim *v) {
   memset(v, 0, sizeof *v);
-  v->in = at_the_edge(&v->base[0], sizeof *v->in, LVD_LINE);
+  v->in = at_the_edge(&v->base[0], sizeof *v->in, LVD_CACHE_LINE);
   v->slot = at_the_edge(&v->base[1], SLOTS * sizeof *v->slot, sizeof *v->slot);
   v->list = at_the_edge(&v->base[2], SLOTS * sizeof *v->list, sizeof *v->list);
 }
@@ -49,7 +49,8 @@ static void lay_out(victim *v) {
 static void send(victim *v, uint32_t hint, uint32_t level) {
   uint32_t sleep, n = lvd_slot_claim(v->slot, SLOTS, hint, 1 + hint % 3);
   CHECK(n <= SLOTS);
-  if (n < SLOTS && lvd_inbox_post(v->in, v->slot, n, level, &sleep)) lvd_inbox_woken(v->in, sleep);
+  if (n < SLOTS && lvd_inbox_post(v->in, v->slot, n, level, &sleep))
+    lvd_inbox_ack_wake(v->in, sleep);
 }
 
 static void is_done(victim *v) {
@@ -174,7 +175,7 @@ static void receive(victim *v, uint64_t *seed) {
     CHECK(lvd_receiver_reap(&v->r, 1 + some % 3) <= SLOTS);
     break;
   case 7:
-    if (lvd_inbox_announce(v->in)) lvd_inbox_awake(v->in);
+    if (lvd_inbox_prepare_sleep(v->in)) lvd_inbox_cancel_sleep(v->in);
     CHECK(lvd_receiver_take(&v->r) <= SLOTS);
     break;
   }

@@ -22,7 +22,7 @@ void test_inbox_order_and_priority(void) {
   CHECK(!lvd_inbox_post(&in, slot, 0, 2, &sleep));
   CHECK(!lvd_inbox_post(&in, slot, 7, 2, &sleep));
   CHECK(lvd_inbox_pending(&in));
-  CHECK_EQ(lvd_inbox_announce(&in), 0); /* it is not empty: no sleep */
+  CHECK_EQ(lvd_inbox_prepare_sleep(&in), 0); /* it is not empty: no sleep */
   CHECK_EQ(lvd_inbox_take(&in, slot, 6), 1 + 1);
   CHECK_EQ(lvd_load_relaxed_u32(&slot[1].next), 0);
   uint32_t n = lvd_inbox_take(&in, slot, 2);
@@ -31,11 +31,11 @@ void test_inbox_order_and_priority(void) {
   CHECK_EQ(n = lvd_load_relaxed_u32(&slot[n - 1].next), 7 + 1);
   CHECK_EQ(lvd_load_relaxed_u32(&slot[n - 1].next), 0);
   CHECK_EQ(lvd_inbox_take(&in, slot, 2), 0);
-  uint32_t asleep = lvd_inbox_announce(&in);
+  uint32_t asleep = lvd_inbox_prepare_sleep(&in);
   CHECK(asleep != 0);
   CHECK(lvd_inbox_post(&in, slot, 2, 0, &sleep));
   CHECK_EQ(sleep, asleep | 1);
-  lvd_inbox_woken(&in, sleep);
+  lvd_inbox_ack_wake(&in, sleep);
   CHECK(!lvd_inbox_post(&in, slot, 3, 0, &sleep)); /* it has been woken already */
 }
 

@@ -44,8 +44,8 @@ static void receive_all(void *argument) {
     j->got++;
     if (j->got % j->group == 0) lvd_stream_pop(j->in);
   }
-  CHECK_EQ(status, LVD_E_ENDED);
-  CHECK_EQ(lvd_stream_get(j->in, &x, sizeof x), LVD_E_ENDED);
+  CHECK_EQ(status, LVD_E_EOF);
+  CHECK_EQ(lvd_stream_get(j->in, &x, sizeof x), LVD_E_EOF);
 }
 
 static lvd_stream *new_stream(lvd_app *app, uint32_t capacity, uint32_t threshold) {
@@ -102,8 +102,8 @@ void test_stream_thread_end(void) {
     CHECK_EQ(x, i);
     lvd_stream_pop(from);
   }
-  CHECK_EQ(lvd_stream_end(to, LVD_OK), LVD_OK);
-  CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_E_ENDED);
+  CHECK_EQ(lvd_stream_close_sender(to, LVD_OK), LVD_OK);
+  CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_E_EOF);
   CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
@@ -116,7 +116,7 @@ static void claim_it(void *argument) {
   lvd_fiber_sleep(20000000);
 }
 
-static void leave_it(void *stream) { CHECK_EQ(lvd_stream_leave(stream), LVD_OK); }
+static void leave_it(void *stream) { CHECK_EQ(lvd_stream_close_receiver(stream), LVD_OK); }
 
 /* After one put has found that the receiver is gone, so does every later one. */
 void test_stream_receiver_gone(void) {
@@ -132,8 +132,8 @@ void test_stream_receiver_gone(void) {
     CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
     while (lvd_stream_put(s, &x, 4) == LVD_OK) CHECK(++x <= 4);
     for (int i = 0; i < 8; i++) {
-      CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_E_PEER);
-      CHECK_EQ(lvd_stream_put_span(s, 2, &span), LVD_E_PEER);
+      CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_E_PEER_GONE);
+      CHECK_EQ(lvd_stream_put_span(s, 2, &span), LVD_E_PEER_GONE);
       lvd_stream_push(s);
     }
   }
@@ -153,30 +153,30 @@ void test_stream_statuses(void) {
   CHECK_EQ(lvd_stream_get(s, &wide, sizeof wide), LVD_E_ARGUMENT);
   CHECK_EQ(lvd_stream_put_span(s, 5, &span), LVD_E_ARGUMENT);
   CHECK(strcmp(lvd_status_name((lvd_status)LVD_STATUS_COUNT), "LVD_E_?") == 0);
-  CHECK_EQ(lvd_stream_wait_elements(s, 1, 1000000), LVD_E_TIME);
-  s->time_limit_ns = 1000000;
+  CHECK_EQ(lvd_stream_wait_elements(s, 1, 1000000), LVD_E_TIMEOUT);
+  s->timeout_ns = 1000000;
   for (x = 0; x < 4; x++) CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_OK);
-  CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_E_TIME); /* no room, and a timeout */
-  CHECK_EQ(lvd_stream_end(s, LVD_OK), LVD_OK);
+  CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_E_TIMEOUT); /* no room, and a timeout */
+  CHECK_EQ(lvd_stream_close_sender(s, LVD_OK), LVD_OK);
   CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_E_STATE); /* put after the end */
   for (uint32_t i = 0; i < 4; i++) {
     CHECK_EQ(lvd_stream_get(s, &x, 4), LVD_OK);
     CHECK_EQ(x, i);
   }
-  CHECK_EQ(lvd_stream_get(s, &x, 4), LVD_E_ENDED);
+  CHECK_EQ(lvd_stream_get(s, &x, 4), LVD_E_EOF);
   lvd_stream_destroy(s);
 
   s = new_stream(app, 4, 0);
   lvd_fiber *f;
   CHECK_EQ(lvd_fiber_start(app, claim_it, s, NULL, &f), LVD_OK);
   CHECK_EQ(lvd_stream_wait_elements(s, 1, -1), LVD_OK);
-  CHECK_EQ(lvd_stream_end(s, LVD_OK), LVD_E_STATE); /* the other end is a fiber's */
-  CHECK_EQ(lvd_stream_leave(s), LVD_OK);
+  CHECK_EQ(lvd_stream_close_sender(s, LVD_OK), LVD_E_STATE); /* the other end is a fiber's */
+  CHECK_EQ(lvd_stream_close_receiver(s), LVD_OK);
   CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
 
   s = new_stream(app, 4, 0);
   CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_OK);
-  CHECK_EQ(lvd_stream_end(s, LVD_E_FAULT), LVD_OK); /* an error instead of an end */
+  CHECK_EQ(lvd_stream_close_sender(s, LVD_E_FAULT), LVD_OK); /* an error instead of an end */
   CHECK_EQ(lvd_stream_get(s, &x, 4), LVD_OK);
   CHECK_EQ(lvd_stream_get(s, &x, 4), LVD_E_FAULT);
   lvd_app_unload(app);
@@ -206,7 +206,7 @@ static void select_all(void *argument) {
       }
     lvd_status status = lvd_stream_select(live, n, -1, &which);
     which = index[which];
-    if (status == LVD_E_ENDED) {
+    if (status == LVD_E_EOF) {
       over[which] = true;
       open--;
       continue;
@@ -256,18 +256,18 @@ void test_stream_select_takes_turns(void) {
     for (x = 0; x < EACH && i > 0; x++) CHECK_EQ(lvd_stream_put(s[i], &x, 4), LVD_OK);
     lvd_stream_push(s[i]);
   }
-  CHECK_EQ(lvd_stream_end(s[0], LVD_OK), LVD_OK);
+  CHECK_EQ(lvd_stream_close_sender(s[0], LVD_OK), LVD_OK);
   for (uint32_t n = 0; n < STREAMS * EACH; n++) {
     lvd_status status = lvd_stream_select(s, STREAMS, -1, &which);
     CHECK_EQ(which, n % STREAMS);
-    CHECK_EQ(status, which ? LVD_OK : LVD_E_ENDED);
+    CHECK_EQ(status, which ? LVD_OK : LVD_E_EOF);
     if (which) CHECK_EQ(lvd_stream_get(s[which], &x, 4), LVD_OK);
     got[which]++;
   }
   /* A subset, in another order; a timeout does not change the turn. */
   lvd_stream *two[2] = {s[3], s[1]};
   which = 77;
-  CHECK_EQ(lvd_stream_select(two, 2, 0, &which), LVD_E_TIME);
+  CHECK_EQ(lvd_stream_select(two, 2, 0, &which), LVD_E_TIMEOUT);
   CHECK_EQ(which, 77);
   for (int i = 1; i < STREAMS; i++) {
     lvd_stream_pop(s[i]);
@@ -319,7 +319,7 @@ static void pass_after_claim(void *argument) {
   CHECK_EQ(lvd_stream_wait_room(j->out, 1, -1), LVD_OK);
   lvd_status status = lvd_stream_get(j->in, &x, 4);
   /* The previous one may be gone already. */
-  CHECK(status == LVD_E_DEADLOCK || status == LVD_E_ENDED);
+  CHECK(status == LVD_E_DEADLOCK || status == LVD_E_EOF);
 }
 
 /* Three in a ring, each with a stream to the next; none begins. */
@@ -334,13 +334,13 @@ void test_stream_deadlock_is_named(void) {
     for (int i = 0; i < 3; i++) {
       j[i] = (job){s[i], s[(i + 1) % 3], 0, 1, 0};
       lvd_fiber_options o = {.name = names[i]};
-      CHECK_EQ(lvd_stream_give_up(s[i]), LVD_E_STATE);
+      CHECK_EQ(lvd_stream_release_end(s[i]), LVD_E_STATE);
       CHECK_EQ(lvd_fiber_start(app, pass_after_claim, &j[i], &o, NULL), LVD_OK);
     }
     if (!open) lvd_app_close(app);
-    CHECK_EQ(lvd_app_wait(app, 20000), LVD_E_DEADLOCK);
+    CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_E_DEADLOCK);
     char why[1000];
-    lvd_app_why(app, why, sizeof why);
+    lvd_app_wait_report(app, why, sizeof why);
     CHECK(strstr(why, "in a circle"));
     for (int i = 0; i < 3; i++) CHECK(strstr(why, names[i]));
     lvd_app_unload(app);
@@ -359,7 +359,7 @@ static void gets_without_result(void *argument) {
 
 static void get_in_thread(void *argument) {
   uint32_t x;
-  CHECK_EQ(lvd_stream_get(argument, &x, 4), LVD_E_ENDED);
+  CHECK_EQ(lvd_stream_get(argument, &x, 4), LVD_E_EOF);
   CHECK(lvd_stream_close(argument));
 }
 static void put_in_thread(void *argument) {
@@ -367,7 +367,7 @@ static void put_in_thread(void *argument) {
   lvd_status status;
   while ((status = lvd_stream_put(argument, &x, 4)) == LVD_OK) {
   }
-  CHECK_EQ(status, LVD_E_PEER);
+  CHECK_EQ(status, LVD_E_PEER_GONE);
   CHECK(lvd_stream_close(argument));
 }
 
@@ -386,13 +386,13 @@ void test_stream_end_not_taken(void) {
       LVD_OK);
   /* The application is open: an owner may still come. */
   do {
-    CHECK_EQ(lvd_app_wait(app, 60), LVD_E_TIME);
-    lvd_app_why(app, why, sizeof why);
+    CHECK_EQ(lvd_app_wait(app, 60 * MS_NS), LVD_E_TIMEOUT);
+    lvd_app_wait_report(app, why, sizeof why);
   } while (!strstr(why, "reader waits for 1 of the stream untaken (0 of 4096), and its other "
                         "end has no owner"));
   lvd_app_close(app);
-  CHECK_EQ(lvd_app_wait(app, 20000), LVD_E_DEADLOCK);
-  lvd_app_why(app, why, sizeof why);
+  CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_E_DEADLOCK);
+  lvd_app_wait_report(app, why, sizeof why);
   CHECK(strstr(why, "untaken (0 of 4096), and its other end has no owner"));
   lvd_app_unload(app);
 
@@ -405,7 +405,7 @@ void test_stream_end_not_taken(void) {
     CHECK_EQ(lvd_fiber_start(app, does_nothing, NULL, NULL, NULL), LVD_OK);
     lvd_fiber_sleep(3000000);
     lvd_app_close(app);
-    CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+    CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_OK);
     lvd_os_thread_join(thread);
     CHECK_EQ(lvd_stream_destroy(s), LVD_OK);
     lvd_app_unload(app);
@@ -416,7 +416,7 @@ void test_stream_end_not_taken(void) {
   job j = {NULL, s, 50, 1, 0};
   CHECK_EQ(lvd_fiber_start(app, send_all, &j, NULL, NULL), LVD_OK);
   lvd_app_close(app);
-  CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+  CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_OK);
   j = (job){s, NULL, 0, 1, 0};
   receive_all(&j);
   CHECK_EQ(j.got, 50);
@@ -438,7 +438,7 @@ static void selects(void *argument) {
   for (int i = 0; i < 2 && k->to[i]; i++) CHECK_EQ(lvd_stream_wait_room(k->to[i], 1, -1), LVD_OK);
   if (k->sleeps) CHECK_EQ(lvd_fiber_sleep(k->sleeps), LVD_OK);
   lvd_status status = lvd_stream_select(k->from, n, -1, &which);
-  CHECK(status == LVD_E_DEADLOCK || status == LVD_E_ENDED);
+  CHECK(status == LVD_E_DEADLOCK || status == LVD_E_EOF);
 }
 
 /* One waits for either of two, which both wait for it: a deadlock that is a knot rather than a
@@ -458,12 +458,12 @@ void test_stream_knot_is_named(void) {
                     {{there[1]}, {hope ? NULL : back[1]}, 30000000}};
     for (int i = 0; i < 3; i++) CHECK_EQ(lvd_fiber_start(app, selects, &k[i], NULL, NULL), LVD_OK);
     if (hope) {
-      CHECK_EQ(lvd_app_wait(app, 150), LVD_E_TIME);
-      CHECK_EQ(lvd_stream_end(back[1], LVD_OK), LVD_OK);
+      CHECK_EQ(lvd_app_wait(app, 150 * MS_NS), LVD_E_TIMEOUT);
+      CHECK_EQ(lvd_stream_close_sender(back[1], LVD_OK), LVD_OK);
       lvd_app_close(app);
-      CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
+      CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_OK);
     } else {
-      CHECK_EQ(lvd_app_wait(app, 20000), LVD_E_DEADLOCK);
+      CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_E_DEADLOCK);
     }
     lvd_app_unload(app);
   }
@@ -595,7 +595,7 @@ static void get_spans(void *argument) {
   for (uint32_t at = 0;;) {
     uint32_t n = 1 + (uint32_t)(next_random(&random) % j->most);
     lvd_status status = lvd_stream_get_span(j->s, n, &span);
-    if (status == LVD_E_ENDED) {
+    if (status == LVD_E_EOF) {
       uint32_t left = (uint32_t)lvd_elements(&j->s->get, 1);
       CHECK(left < n);
       CHECK_EQ(at + left, j->count);

@@ -19,7 +19,7 @@ static void tries(void *argument) {
   uint32_t x = 99;
   void *to;
   const void *from;
-  CHECK(!lvd_stream_is_mine(t->s, true) && !lvd_stream_is_mine(t->s, false));
+  CHECK(!lvd_stream_is_owner(t->s, true) && !lvd_stream_is_owner(t->s, false));
   t->put = lvd_stream_put(t->s, &x, sizeof x);
   t->get = lvd_stream_get(t->s, &x, sizeof x);
   t->put_span = lvd_stream_put_span(t->s, 1, &to);
@@ -39,7 +39,7 @@ static void takes_over(void *argument) {
   lvd_stream *s = argument;
   uint32_t x = 8;
   CHECK_EQ(lvd_stream_put(s, &x, sizeof x), LVD_OK);
-  CHECK(lvd_stream_is_mine(s, true) && !lvd_stream_is_mine(s, false));
+  CHECK(lvd_stream_is_owner(s, true) && !lvd_stream_is_owner(s, false));
   lvd_stream_push(s);
 }
 
@@ -53,25 +53,25 @@ void test_stream_strangers(void) {
   const lvd_stream_options o = {.elem_size = sizeof x, .capacity = 64, .threshold = 1};
   CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
   CHECK_EQ(lvd_stream_create(app, &o, &t.s), LVD_OK);
-  CHECK(!lvd_stream_is_mine(t.s, true) && !lvd_stream_is_mine(NULL, true));
+  CHECK(!lvd_stream_is_owner(t.s, true) && !lvd_stream_is_owner(NULL, true));
   for (; x < 8; x++) CHECK_EQ(lvd_stream_put(t.s, &x, sizeof x), LVD_OK);
   lvd_stream_push(t.s);
   CHECK_EQ(lvd_stream_get(t.s, &x, sizeof x), LVD_OK);
-  CHECK(lvd_stream_is_mine(t.s, true) && lvd_stream_is_mine(t.s, false));
+  CHECK(lvd_stream_is_owner(t.s, true) && lvd_stream_is_owner(t.s, false));
   CHECK_EQ(lvd_fiber_start(app, tries, &t, NULL, &f), LVD_OK);
   CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
   check_refused(&t);
   CHECK_EQ(lvd_os_thread_start(&thread, -1, "stranger", tries, &t), LVD_OK);
   lvd_os_thread_join(thread);
   check_refused(&t);
-  CHECK_EQ(lvd_stream_give_up(t.s), LVD_OK);
+  CHECK_EQ(lvd_stream_release_end(t.s), LVD_OK);
   CHECK_EQ(lvd_fiber_start(app, takes_over, t.s, NULL, &f), LVD_OK);
   CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
   for (uint32_t i = 1; i < 9; i++) { /* nothing of theirs is in between */
     CHECK_EQ(lvd_stream_get(t.s, &x, sizeof x), LVD_OK);
     CHECK_EQ(x, i);
   }
-  CHECK_EQ(lvd_stream_get(t.s, &x, sizeof x), LVD_E_ENDED);
+  CHECK_EQ(lvd_stream_get(t.s, &x, sizeof x), LVD_E_EOF);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
 }

@@ -14,7 +14,7 @@ typedef struct job {
 } job;
 
 static bool is_asleep(const lvd_stream *s) {
-  const lvd_mark *m = &s->put.channel->consumer[0].elements;
+  const lvd_wake_mark *m = &s->put.channel->consumer[0].elements;
   return lvd_load_relaxed_u32(&m->armed) &&
          !lvd_reached((uint32_t)s->put.put, lvd_load_relaxed_u32(&m->at));
 }
@@ -110,7 +110,7 @@ static void receive_any(void *argument) {
   uint32_t left = 2, which, x, n = 0;
   while (left) {
     lvd_status status = lvd_stream_select(open, left, -1, &which);
-    if (status == LVD_E_ENDED) {
+    if (status == LVD_E_EOF) {
       open[which] = open[--left];
       continue;
     }

@@ -15,14 +15,14 @@ static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 /* ---- source ------------------------------------------------------------------------------- */
 
-static lvd_verdict source_run(lvd_actor *self) {
+static lvd_run_result source_run(lvd_actor *self) {
   uint32_t *next = self->state, count = *(const uint32_t *)self->params;
   lvd_producer *x = &self->out[0];
   while (*next < count) {
     uint32_t n = least(lvd_room(x, 1), count - *next);
     if (n == 0) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     n = least(n, 256);
     uint32_t *span = lvd_put_span(x);
@@ -30,9 +30,9 @@ static lvd_verdict source_run(lvd_actor *self) {
     lvd_put_done(x, n);
     lvd_push(x);
     self->fired[0] += n;
-    if (lvd_should_yield(self)) return LVD_YIELD;
+    if (lvd_should_yield(self)) return LVD_RUN_YIELD;
   }
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 const lvd_actor_class source_class = {.name = "source",
                                       .file = "actors.c",
@@ -45,20 +45,20 @@ const lvd_actor_class source_class = {.name = "source",
 
 /* ---- add, slow ---------------------------------------------------------------------------- */
 
-static lvd_verdict map(lvd_actor *self, bool slow) {
+static lvd_run_result map(lvd_actor *self, bool slow) {
   uint32_t add = self->params ? *(const uint32_t *)self->params : 1;
   lvd_consumer *a = &self->in[0];
   lvd_producer *x = &self->out[0];
   for (;;) {
     uint32_t have = lvd_elements(a, 1), room = lvd_room(x, 1), n = least(have, room);
     if (have == 0) {
-      if (lvd_ended(a) != LVD_OK) return LVD_DONE;
+      if (lvd_ended(a) != LVD_OK) return LVD_RUN_DONE;
       lvd_await_elements(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     if (room == 0) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     n = least(n, slow ? 1 : 1024);
     const uint32_t *from = lvd_get_span(a);
@@ -73,11 +73,11 @@ static lvd_verdict map(lvd_actor *self, bool slow) {
       do clock_gettime(CLOCK_MONOTONIC, &t);
       while ((t.tv_sec - t0.tv_sec) * 1000000000 + t.tv_nsec - t0.tv_nsec < 50000);
     }
-    if (lvd_should_yield(self)) return LVD_YIELD;
+    if (lvd_should_yield(self)) return LVD_RUN_YIELD;
   }
 }
-static lvd_verdict add_run(lvd_actor *self) { return map(self, false); }
-static lvd_verdict slow_run(lvd_actor *self) { return map(self, true); }
+static lvd_run_result add_run(lvd_actor *self) { return map(self, false); }
+static lvd_run_result slow_run(lvd_actor *self) { return map(self, true); }
 const lvd_actor_class add_class = {.name = "add",
                                    .file = "actors.c",
                                    .inputs = 1,
@@ -99,23 +99,23 @@ const lvd_actor_class slow_class = {.name = "slow",
 
 /* ---- sum of two --------------------------------------------------------------------------- */
 
-static lvd_verdict sum_run(lvd_actor *self) {
+static lvd_run_result sum_run(lvd_actor *self) {
   lvd_consumer *a = &self->in[0], *b = &self->in[1];
   lvd_producer *x = &self->out[0];
   for (;;) {
     if (!lvd_elements(a, 1)) {
-      if (lvd_ended(a) != LVD_OK) return LVD_DONE;
+      if (lvd_ended(a) != LVD_OK) return LVD_RUN_DONE;
       lvd_await_elements(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     if (!lvd_elements(b, 1)) {
-      if (lvd_ended(b) != LVD_OK) return LVD_DONE;
+      if (lvd_ended(b) != LVD_OK) return LVD_RUN_DONE;
       lvd_await_elements(self, 1, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     if (!lvd_room(x, 1)) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     uint32_t left = LVD_GET(a, uint32_t), right = LVD_GET(b, uint32_t);
     LVD_PUT(x, uint32_t, left + right);
@@ -136,7 +136,7 @@ const lvd_actor_class sum_class = {.name = "sum",
 
 static void sink_init(lvd_actor *self) { ((sink *)self->state)->in_order = true; }
 
-static lvd_verdict sink_run(lvd_actor *self) {
+static lvd_run_result sink_run(lvd_actor *self) {
   sink *s = self->state;
   lvd_consumer *a = &self->in[0];
   uint32_t n;
@@ -151,11 +151,11 @@ static lvd_verdict sink_run(lvd_actor *self) {
     lvd_get_done(a, n);
     lvd_pop(a);
     self->fired[0] += n;
-    if (lvd_should_yield(self)) return LVD_YIELD;
+    if (lvd_should_yield(self)) return LVD_RUN_YIELD;
   }
-  if (lvd_ended(a) != LVD_OK) return LVD_DONE;
+  if (lvd_ended(a) != LVD_OK) return LVD_RUN_DONE;
   lvd_await_elements(self, 0, 1);
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 static void sink_end(lvd_actor *self) {
   if (self->params) *(sink *)(uintptr_t)self->params = *(sink *)self->state;
@@ -175,7 +175,7 @@ const lvd_actor_class sink_class = {.name = "sink",
 
 void builder_init(builder *b, const char *name) {
   memset(b, 0, sizeof *b);
-  b->net = (lvd_network){LVD_LAYOUT, name, 0, 0, b->actor, b->channel};
+  b->net = (lvd_network){LVD_ABI_VERSION, name, 0, 0, b->actor, b->channel};
 }
 
 uint32_t builder_actor(builder *b, const char *name, const lvd_actor_class *cls,

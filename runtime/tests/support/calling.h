@@ -52,7 +52,7 @@ static inline void call_overstates(lvd_unit *u) {
     lvd_call *c;
     CHECK_EQ(lvd_call_start(u, "overstates", "x", i % 2, &o, &c), LVD_OK);
     lvd_status status = lvd_call_wait(c, to, &size, -1, NULL);
-    CHECK_EQ(status, i % 2 ? LVD_E_UNKNOWN : LVD_E_LIMIT);
+    CHECK_EQ(status, i % 2 ? LVD_E_NOT_FOUND : LVD_E_LIMIT);
     if (i % 2 == 0) CHECK(strstr(lvd_status_text(status), "lvd_call_options.result_room"));
     CHECK_EQ(size, 0);
     for (size_t k = 0; k < sizeof to; k++) CHECK_EQ(to[k], 7);

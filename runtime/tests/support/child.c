@@ -171,7 +171,7 @@ static lvd_status child_pipes(lvd_frame *f) {
   lvd_stream_close(out);
   lvd_stream_destroy(in);
   lvd_stream_destroy(out);
-  return status == LVD_E_ENDED ? LVD_OK : status;
+  return status == LVD_E_EOF ? LVD_OK : status;
 }
 LVD_PROCEDURE(child_pipes)
 
@@ -414,7 +414,7 @@ int main(int argc, char **argv) {
     size_t size;
     int bell;
     unsigned char *memory = memory_of_parent(&size, &bell);
-    ((uint32_t *)memory)[LVD_LINE / 4] = 1 + LVD_LAYOUT + 1;
+    ((uint32_t *)memory)[LVD_CACHE_LINE / 4] = 1 + LVD_ABI_VERSION + 1;
     if (write(bell, "", 1) < 0) return 3;
     sleep(60);
     return 0;

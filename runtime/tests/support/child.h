@@ -56,7 +56,7 @@ static inline lvd_status send_elements(lvd_stream *s, uint64_t count, uint64_t s
   return status;
 }
 
-/* Until it ends; *count is the number received. LVD_E_ENDED: in order; LVD_E_FAULT: one was
+/* Until it ends; *count is the number received. LVD_E_EOF: in order; LVD_E_FAULT: one was
  * wrong. */
 static inline lvd_status receive_elements(lvd_stream *s, uint64_t *count, uint64_t seed,
                                           lvd_a64 *said) {

@@ -33,7 +33,7 @@ LVD_PROCEDURE(backwards)
 /* Claims that its result is larger than its buffer. */
 static lvd_status overstates(lvd_frame *f) {
   f->result_size = f->result_room + 1000;
-  return f->argument_size ? LVD_E_UNKNOWN : LVD_OK;
+  return f->argument_size ? LVD_E_NOT_FOUND : LVD_OK;
 }
 LVD_PROCEDURE(overstates)
 

@@ -86,27 +86,29 @@ __attribute__((no_sanitize("undefined"))) static void fault(void) {
 /* Counts its versions, and runs until it is asked to end. */
 static int follows(void) {
   static const char KEY;
-  int *came = lvd_app_heirloom(lvd_app_here(), "came", &KEY, sizeof *came, NULL);
+  int *came = lvd_app_persistent_data(lvd_current_app(), "came", &KEY, sizeof *came, NULL);
   if (!came) return 1;
   ++*came;
-  lvd_app_progress(lvd_app_here(), "versions", (uint64_t)*came);
-  while (!lvd_app_drains(lvd_app_here()))
+  lvd_app_progress(lvd_current_app(), "versions", (uint64_t)*came);
+  while (!lvd_app_is_draining(lvd_current_app()))
     if (lvd_fiber_sleep(100000) != LVD_OK) return 2;
-  return lvd_app_drains(lvd_app_here()) ? 0 : 3;
+  return lvd_app_is_draining(lvd_current_app()) ? 0 : 3;
 }
 
 /* Waits for input that is already there when it is asked to end, which is left for the next
  * version. */
 static int leaves_input(int fd) {
-  while (!lvd_app_drains(lvd_app_here()))
+  while (!lvd_app_is_draining(lvd_current_app()))
     if (lvd_fiber_sleep(100000) != LVD_OK) return 2;
-  return lvd_wait_input(fd) == LVD_E_ENDED ? 0 : 1;
+  return lvd_wait_input_restartable(fd) == LVD_E_EOF ? 0 : 1;
 }
 
 /* Waits for input that never comes. */
 static int listens(int fd) {
-  lvd_app_progress(lvd_app_here(), "versions", 1);
-  return lvd_wait_input(fd) == LVD_E_ENDED && lvd_wait_input(fd) == LVD_E_ENDED ? 0 : 1;
+  lvd_app_progress(lvd_current_app(), "versions", 1);
+  return lvd_wait_input_restartable(fd) == LVD_E_EOF && lvd_wait_input_restartable(fd) == LVD_E_EOF
+             ? 0
+             : 1;
 }
 
 static void yields(void *unused) {
@@ -133,12 +135,12 @@ static int computes(int forks) {
     LVD_FORK(f, fib, 3);
     LVD_FORK(g, fib, 4);
     LVD_FORK(h, fib, 5);
-    lvd_app_progress(lvd_app_here(), "versions", 1);
+    lvd_app_progress(lvd_current_app(), "versions", 1);
     for (;;) rounds++;
     return LVD_JOIN(h, fib) + LVD_JOIN(g, fib) + LVD_JOIN(f, fib);
   }
   const void *thread = this_thread();
-  lvd_app_progress(lvd_app_here(), "versions", 1);
+  lvd_app_progress(lvd_current_app(), "versions", 1);
   for (;;)
     if (this_thread() != thread) __builtin_trap();
 }
@@ -153,7 +155,7 @@ int main(int argc, char **argv) {
   const char *what = argc > 1 ? argv[1] : "";
   most = argc > 2 ? atoi(argv[2]) : 0;
   if (runs++ || constructed != 1 || argv[argc]) return 100;
-  if (!lvd_app_here() || !lvd_fiber_self()) return 101;
+  if (!lvd_current_app() || !lvd_fiber_self()) return 101;
   if (strcmp(what, "forks") == 0) return fib(18) == 2584 ? 0 : 1;
   if (strcmp(what, "calls") == 0) {
     int result = calls();
@@ -172,7 +174,7 @@ int main(int argc, char **argv) {
   if (strcmp(what, "computes with another") == 0) {
     lvd_fiber_options o = {.place = LVD_WORKER(1)};
     for (int i = 0; i < 8; i++)
-      if (lvd_fiber_start(lvd_app_here(), yields, NULL, &o, NULL) != LVD_OK) return 1;
+      if (lvd_fiber_start(lvd_current_app(), yields, NULL, &o, NULL) != LVD_OK) return 1;
     return computes(0);
   }
   if (strcmp(what, "registers") == 0) return lvd_procedure_register("registered", registered);

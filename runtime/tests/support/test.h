@@ -33,6 +33,8 @@
 #include "list.h"
 #undef TEST
 
+#define MS_NS INT64_C(1000000) /* nanoseconds in a millisecond */
+
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 /* Scales a count down where a sanitizer or an emulator makes everything slow. */

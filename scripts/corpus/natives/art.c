@@ -32,17 +32,17 @@ static void source_start(lvd_actor *self) {
   rewind(s->file);
 }
 
-static lvd_verdict source_run(lvd_actor *self) {
+static lvd_run_result source_run(lvd_actor *self) {
   source *s = self->state;
   lvd_producer *out = &self->out[0];
   for (;;) {
     if (!lvd_room(out, 1)) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     int byte = getc(s->file);
     if (byte == EOF) {
-      if (s->again == s->heads) return LVD_DONE;
+      if (s->again == s->heads) return LVD_RUN_DONE;
       byte = s->head[s->again++];
     }
     LVD_PUT(out, uint8_t, (uint8_t)byte);
@@ -111,7 +111,7 @@ static void macroblock(lvd_actor *self, display *d) {
   fwrite(d->picture, 1, samples * 3 / 2, d->file);
 }
 
-static lvd_verdict display_run(lvd_actor *self) {
+static lvd_run_result display_run(lvd_actor *self) {
   display *d = self->state;
   for (;;) {
     bool sized = lvd_elements(&self->in[WIDTH], 1) && lvd_elements(&self->in[HEIGHT], 1);
@@ -119,14 +119,14 @@ static lvd_verdict display_run(lvd_actor *self) {
     if (!d->picture || lvd_elements(&self->in[IN], MACROBLOCK) < MACROBLOCK) break;
     macroblock(self, d);
   }
-  if (lvd_ended(&self->in[IN]) != LVD_OK) return LVD_DONE;
+  if (lvd_ended(&self->in[IN]) != LVD_OK) return LVD_RUN_DONE;
   if (d->picture) {
     lvd_await_elements(self, IN, MACROBLOCK);
   } else {
     lvd_await_elements(self, WIDTH, 1);
     lvd_await_elements(self, HEIGHT, 1);
   }
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 
 static void display_stop(lvd_actor *self) {

@@ -41,7 +41,7 @@ static void put_header(const player *p) {
 
 STD void audio_initAudioFormat(uint32_t rate, uint16_t bits, uint16_t channels) {
   player now = {true, rate, bits, channels},
-         *p = heirloom("levada.player", &player_key, sizeof *p, NULL);
+         *p = persistent_block("levada.player", &player_key, sizeof *p, NULL);
   if (p->begun && (p->rate != rate || p->bits != bits || p->channels != channels))
     refuse("one output holds samples of one format: %" PRIu32 " Hz, %d bits, %d channels", p->rate,
            p->bits, p->channels);

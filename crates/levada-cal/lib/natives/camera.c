@@ -31,7 +31,7 @@ static void camera_end(void *data, lvd_status outcome) {
 }
 
 static camera *camera_of_app(void) {
-  return heirloom("levada.camera", &camera_key, sizeof(camera), camera_end);
+  return persistent_block("levada.camera", &camera_key, sizeof(camera), camera_end);
 }
 
 STD void source_camera_init(int32_t width, int32_t height) {
@@ -42,7 +42,7 @@ STD void source_camera_init(int32_t width, int32_t height) {
 
 /* False at the end of the last file. */
 static bool more_bytes(input *in) {
-  while (!input_ahead(in, 0, lvd_wait_input)) {
+  while (!input_ahead(in, 0, lvd_wait_input_restartable)) {
     if (in->at + 1 >= in->count) return false;
     lvd_sys_close(in->fd);
     in->at++;

@@ -129,12 +129,12 @@ STD int32_t intf_net_Tcp_open(const char *address, const char *port) {
   descriptors *d = descriptors_of_actor();
   d->address = address;
   d->port = port;
-  lvd_blocking(call_port, d);
+  lvd_run_blocking(call_port, d);
   if (d->error) refuse("%s port %s: %s", *address ? address : "to listen at", port, d->error);
   int32_t fd = d->called - 1;
   d->called = 0;
   if (keep(fd) < 0 || *address) return fd;
-  lvd_wait_input(fd);
+  lvd_wait_input_restartable(fd);
   int32_t connected = keep(lvd_sys_descriptor(LVD_SYS(SYS_accept4, fd, NULL, NULL, SOCK_CLOEXEC)));
   give_up(fd);
   return connected;
@@ -153,10 +153,12 @@ STD void intf_net_Tcp_close(int32_t fd) { give_up(fd); }
 /* Also true as long as nothing has arrived. */
 STD bool intf_net_Tcp_isInputShutdown(int32_t fd) {
   char byte;
-  return fd < 0 || !lvd_ask_readable(fd) || lvd_sys_recv(fd, &byte, 1, MSG_PEEK) <= 0;
+  return fd < 0 || !lvd_poll_readable(fd) || lvd_sys_recv(fd, &byte, 1, MSG_PEEK) <= 0;
 }
 
-STD int8_t intf_net_Tcp_readByte(int32_t fd) { return (int8_t)next_byte(fd, lvd_wait_input); }
+STD int8_t intf_net_Tcp_readByte(int32_t fd) {
+  return (int8_t)next_byte(fd, lvd_wait_input_restartable);
+}
 
 STD bool intf_net_Tcp_isOutputShutdown(int32_t fd) { return fd < 0; }
 
@@ -185,11 +187,13 @@ STD int32_t system_io_AccessFile_closeFile(int32_t fd) {
   return 0;
 }
 
-STD uint8_t system_io_AccessFile_readByte(int32_t fd) { return next_byte(fd, lvd_wait_input); }
+STD uint8_t system_io_AccessFile_readByte(int32_t fd) {
+  return next_byte(fd, lvd_wait_input_restartable);
+}
 
 STD void system_io_AccessFile_readBytes(int32_t fd, uint8_t *bytes, int32_t count) {
   for (int32_t i = 0; i < count; i++)
-    bytes[i] = next_byte(fd, i ? lvd_wait_readable : lvd_wait_input);
+    bytes[i] = next_byte(fd, i ? lvd_wait_readable : lvd_wait_input_restartable);
 }
 
 STD void system_io_AccessFile_writeByte(int32_t fd, int8_t byte) { write_bytes(fd, &byte, 1); }
@@ -232,7 +236,7 @@ STD const char *system_io_Console_read(int32_t fd) {
   char *text = list ? list[d->lines++] = calloc(1, 64) : NULL;
   size_t length = 0, room = 64;
   uint8_t byte = 0;
-  while (text && read_byte(fd, &byte, length ? lvd_wait_readable : lvd_wait_input) &&
+  while (text && read_byte(fd, &byte, length ? lvd_wait_readable : lvd_wait_input_restartable) &&
          byte != '\n') {
     text[length++] = (char)byte;
     if (length == room) {
@@ -259,7 +263,7 @@ STD void system_io_Console_write(int32_t fd, const char *text) {
   (void)fd;
   for (size_t left = strlen(text), n; left; text += n, left -= n) {
     n = left < AT_ONCE ? left : AT_ONCE;
-    lvd_app_prints(lvd_current_app(), n);
+    lvd_app_throttle_output(lvd_current_app(), n);
     lvd_wait_writable(STDOUT_FILENO);
     if (fwrite(text, 1, n, stdout) != n || fflush(stdout))
       refuse("cannot write: %s", strerror(errno));

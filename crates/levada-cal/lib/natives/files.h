@@ -4,7 +4,7 @@
  * What a network reads or writes belongs to its application: it is in persistent blocks of the
  * application, and only their keys outlive a call here.
  *
- * Calls that may wait (for a pipe, a terminal) use lvd_wait_* and lvd_blocking, which release the
+ * Calls that may wait (for a pipe, a terminal) use lvd_wait_* and lvd_run_blocking, which release the
  * worker and do not return if the application ends meanwhile. So a waiting call owns nothing: all
  * open files are in a block, and are closed at the end.
  *
@@ -54,9 +54,9 @@ static void *block(const void *key, size_t size, void (*end)(void *, lvd_status)
 }
 
 /* The same; the previous version may have created it. */
-static void *heirloom(const char *name, const void *key, size_t size,
-                      void (*end)(void *, lvd_status)) {
-  void *data = lvd_app_heirloom(lvd_current_app(), name, key, size, end);
+static void *persistent_block(const char *name, const void *key, size_t size,
+                              void (*end)(void *, lvd_status)) {
+  void *data = lvd_app_persistent_data(lvd_current_app(), name, key, size, end);
   if (!data) refuse("out of memory");
   return data;
 }
@@ -201,7 +201,7 @@ static void input_name_files(input *in) {
 static void open_file(const char *name, void (*open_now)(void *), void *file) {
   struct lvd_sys_statx st;
   if (name_stat(name, &st) && S_ISFIFO(st.stx_mode))
-    lvd_blocking(open_now, file);
+    lvd_run_blocking(open_now, file);
   else
     open_now(file);
 }
@@ -237,7 +237,7 @@ static void input_open_file(input *in) {
 }
 
 static input *input_of_app(void) {
-  input *in = heirloom("levada.in", &input_key, sizeof *in, input_end);
+  input *in = persistent_block("levada.in", &input_key, sizeof *in, input_end);
   if (in->open && is_another(in->given, "in")) {
     input_end(in, LVD_OK);
     *in = (input){0};
@@ -586,7 +586,7 @@ static void app_output_end(void *data, lvd_status outcome) {
 }
 
 static output *output_of_app(void) {
-  app_output *o = heirloom("levada.out", &app_output_key, sizeof *o, app_output_end);
+  app_output *o = persistent_block("levada.out", &app_output_key, sizeof *o, app_output_end);
   o->app = lvd_current_app();
   if (o->out.open && is_another(o->given, "out")) {
     output_complete(&o->out);

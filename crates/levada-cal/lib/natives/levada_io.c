@@ -12,7 +12,7 @@ void io_read(uint8_t *bytes, int32_t *got) {
   input *in = input_of_app();
   if (in->fd < 0 && in->at == in->count) {
     *got = -2;
-  } else if (input_ahead(in, 0, lvd_wait_input)) {
+  } else if (input_ahead(in, 0, lvd_wait_input_restartable)) {
     size_t count = in->limit - in->next;
     if (count > BURST) count = BURST;
     memcpy(bytes, in->buffer + in->next, count);
@@ -33,7 +33,7 @@ static bool input_ends_number(uint8_t c) { return c && strchr(" \t\r\n,#", c); }
 
 static bool input_seek_number(input *in) {
   while (in->at < in->count) {
-    if (!input_ahead(in, 0, lvd_wait_input)) {
+    if (!input_ahead(in, 0, lvd_wait_input_restartable)) {
       if (in->fd >= 0) lvd_sys_close(in->fd);
       in->fd = -1;
       if (++in->at < in->count) input_open_file(in);
@@ -57,7 +57,7 @@ int64_t io_read_number(void) {
   size_t length = 0;
   if (!input_seek_number(in)) lvd_native_fail("io_read_number: there are no more numbers");
   /* Nothing is consumed before all of it has arrived. */
-  while (length < sizeof word - 1 && input_ahead(in, length, lvd_wait_input) &&
+  while (length < sizeof word - 1 && input_ahead(in, length, lvd_wait_input_restartable) &&
          !input_ends_number(in->buffer[in->next + length])) {
     word[length] = (char)in->buffer[in->next + length];
     length++;
@@ -123,7 +123,7 @@ static void pictures_end(void *data, lvd_status outcome) {
 }
 
 static pictures *pictures_of_app(void) {
-  pictures *p = heirloom("levada.pictures", &pictures_key, sizeof *p, pictures_end);
+  pictures *p = persistent_block("levada.pictures", &pictures_key, sizeof *p, pictures_end);
   if (p->given && is_another(p->given, "out")) {
     pictures_end(p, LVD_OK);
     *p = (pictures){0};
@@ -253,7 +253,7 @@ void io_finish(void) {
 }
 
 void io_fail(const char *reason, int32_t file, int32_t picture, int64_t where, int32_t mcu) {
-  const input *in = heirloom("levada.in", &input_key, sizeof *in, input_end);
+  const input *in = persistent_block("levada.in", &input_key, sizeof *in, input_end);
   const char *name = file >= 0 && file < in->count ? in->name[file] : "the input";
   char place[96] = "";
   size_t length = 0;

@@ -59,7 +59,7 @@ static void source_end(void *data, lvd_status outcome) {
 }
 
 static source *source_of_app(void) {
-  return heirloom("levada.source", &source_key, sizeof(source), source_end);
+  return persistent_block("levada.source", &source_key, sizeof(source), source_end);
 }
 
 /* The length has to be known first, so everything is read. The previous version may have been abandoned while it
@@ -79,7 +79,7 @@ static void source_load(source *s) {
   }
   for (; in->at < in->count; in->at++) {
     if (in->fd < 0) input_open_file(in);
-    while (input_ahead(in, 0, lvd_wait_input)) {
+    while (input_ahead(in, 0, lvd_wait_input_restartable)) {
       size_t count = in->limit - in->next;
       if (s->room - s->size < count) {
         uint8_t *grown = realloc(s->bytes, 2 * s->room + count);
@@ -108,7 +108,7 @@ static void source_load(source *s) {
 /* Another actor of the application is loading it, or was abandoned there in a drain. */
 static void source_pause(void) {
   struct timespec now;
-  if (lvd_app_drains(lvd_current_app())) lvd_native_end();
+  if (lvd_app_is_draining(lvd_current_app())) lvd_native_end();
   LVD_SYS(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
   LVD_SYS_WROTE(&now, sizeof now);
   lvd_wait_until((int64_t)now.tv_sec * 1000000000 + now.tv_nsec + 1000000);
@@ -161,7 +161,7 @@ STD void source_readNBytes(uint8_t *bytes, uint32_t count) {
   /* Not for each byte: applications read one at a time. */
   if (before < s->given && (s->next >= s->given || before / INPUT_BUFFER != s->next / INPUT_BUFFER))
     lvd_app_input_progress(lvd_current_app(), s->next < s->given ? s->next : s->given, s->given);
-  if (s->next > s->given) lvd_app_ends_at_rest(lvd_current_app());
+  if (s->next > s->given) lvd_app_set_quiescent_ok(lvd_current_app());
 }
 
 STD uint8_t source_readByte(void) {
@@ -182,7 +182,7 @@ STD bool source_isMaxLoopsReached(void) {
 STD void source_exit(int32_t code) {
   const source *s = source_of_app();
   if (code) refuse("the application has ended itself: source_exit(%d)", code);
-  if (s->reader != lvd_current_actor()) lvd_app_finish(lvd_current_app());
+  if (s->reader != lvd_current_actor()) lvd_app_exit(lvd_current_app());
   lvd_native_end();
 }
 
@@ -265,7 +265,7 @@ static const char pictures_decoded_key;
 STD void fpsPrintInit(void) {}
 
 STD void fpsPrintNewPicDecoded(void) {
-  pictures_decoded *p = heirloom("levada.decoded", &pictures_decoded_key, sizeof *p, NULL);
+  pictures_decoded *p = persistent_block("levada.decoded", &pictures_decoded_key, sizeof *p, NULL);
   if (is_of_input(p->count)) lvd_app_progress(lvd_current_app(), "frames", ++p->count);
 }
 
@@ -293,7 +293,7 @@ static void known_end(void *data, lvd_status outcome) {
 }
 
 static known *known_of_app(void) {
-  known *k = heirloom("levada.known", &known_key, sizeof *k, known_end);
+  known *k = persistent_block("levada.known", &known_key, sizeof *k, known_end);
   if (k->open && is_another(k->name, "compare")) {
     known_end(k, LVD_OK);
     *k = (known){0};
@@ -372,6 +372,6 @@ STD void Writer_write(uint8_t byte) { output_put(output_of_app(), &byte, 1); }
  * end. */
 STD void Writer_close(void) {
   output_complete(output_of_app());
-  lvd_app_finish(lvd_current_app());
+  lvd_app_exit(lvd_current_app());
   lvd_native_end();
 }

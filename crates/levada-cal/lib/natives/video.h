@@ -34,7 +34,7 @@ static void video_end(void *data, lvd_status outcome) {
 }
 
 static video *video_of_app(void) {
-  video *v = heirloom("levada.video", &video_key, sizeof *v, video_end);
+  video *v = persistent_block("levada.video", &video_key, sizeof *v, video_end);
   v->app = lvd_current_app();
   return v;
 }

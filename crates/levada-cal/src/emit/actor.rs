@@ -259,7 +259,7 @@ impl<'a> Class<'a> {
                 self.action_params(a, false)
             ));
             if self.looks() {
-                w.put("self->looks = true;");
+                w.put("self->in_guard = true;");
             }
             let body = &a.guard.body;
             let mut used = used_locals(body);
@@ -295,7 +295,7 @@ impl<'a> Class<'a> {
             .looks()
             .then(|| self.done_nothing_until(a, initializes));
         if let Some(until) = nothing {
-            w.put(&format!("self->looks = {};", until.is_some()));
+            w.put(&format!("self->in_guard = {};", until.is_some()));
         }
         let body = &a.body;
         let mut used = used_locals(body);
@@ -314,7 +314,7 @@ impl<'a> Class<'a> {
         let (before, after) = body.stmts.split_at(nothing.flatten().unwrap_or(0));
         code.stmts(before);
         if !before.is_empty() && !initializes {
-            code.w.put("self->looks = false;");
+            code.w.put("self->in_guard = false;");
         }
         code.stmts(after);
         code.write_outputs(a, &placed);
@@ -483,12 +483,12 @@ impl<'a> Class<'a> {
         w.put(&format!(".file = {file},"));
         w.put(&format!(".state_size = sizeof({p}_state),"));
         let waits = if self.may_wait() {
-            " | LVD_CLASS_MAY_WAIT"
+            " | LVD_CLASS_CAN_BLOCK"
         } else {
             ""
         };
         let restarts = if self.restarts() {
-            " | LVD_CLASS_RESTARTS"
+            " | LVD_CLASS_RESTARTABLE"
         } else {
             ""
         };
@@ -507,7 +507,7 @@ impl<'a> Class<'a> {
             "NULL".to_string()
         };
         w.put(&format!(".init = {p}_init, .run = {p}_run, .end = {end},"));
-        w.put(&format!(".memory = &{p}_memory,"));
+        w.put(&format!(".state_schema = &{p}_state_schema,"));
         w.put("};");
     }
 }

@@ -15,7 +15,7 @@ impl<'a> Class<'a> {
         let mut count = 0;
         let mut row = |w: &mut Writer<'a>, name: &str, member: &str, ty: &str, text: bool| {
             if count == 0 {
-                w.put(&format!("static const lvd_variable {p}_variables[] = {{"));
+                w.put(&format!("static const lvd_state_var {p}_variables[] = {{"));
             }
             count += 1;
             w.put(&format!(
@@ -72,7 +72,9 @@ impl<'a> Class<'a> {
             }
             false => "NULL".to_string(),
         };
-        w.put(&format!("static const lvd_memory {p}_memory = {{"));
+        w.put(&format!(
+            "static const lvd_state_schema {p}_state_schema = {{"
+        ));
         w.put(&format!(
             ".variables = {count}, .variable = {variables}, .states = {}, .first = {}, .initial = {initial},",
             states.len(),

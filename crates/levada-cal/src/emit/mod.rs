@@ -407,7 +407,7 @@ fn network_tables(
     t.extend(actors);
     t += "};\n";
     t += &format!(
-        "extern LVD_API const lvd_network {0};\nconst lvd_network {0} = {{\n  LVD_LAYOUT, {1}, \
+        "extern LVD_API const lvd_network {0};\nconst lvd_network {0} = {{\n  LVD_ABI_VERSION, {1}, \
          {n}, {m}, levada_actors, {2}\n}};\n",
         options.symbol,
         string_literal(&net.name),
@@ -434,16 +434,16 @@ fn end_class(kind: &str, size: u32) -> String {
         (
             format!(".inputs = 1, .input = {class}_port"),
             "  uint32_t n = lvd_elements_refresh(&self->in[0]);\n  lvd_get_done(&self->in[0], n);\n  \
-             self->in[0].await = 1;\n  return LVD_WAIT;\n",
+             self->in[0].await = 1;\n  return LVD_RUN_WAIT;\n",
         )
     } else {
         (
             format!(".outputs = 1, .output = {class}_port"),
-            "  (void)self;\n  return LVD_DONE;\n",
+            "  (void)self;\n  return LVD_RUN_DONE;\n",
         )
     };
     format!(
-        "\nstatic lvd_verdict {class}_run(lvd_actor *self) {{\n{run}}}\n\
+        "\nstatic lvd_run_result {class}_run(lvd_actor *self) {{\n{run}}}\n\
          static const lvd_port_class {class}_port[] = {{{{\"X\", {size}}}}};\n\
          static const lvd_actor_class {class} = {{\n  .name = \"levada.{kind}\", {ports}, \
          .run = {class}_run\n}};\n"

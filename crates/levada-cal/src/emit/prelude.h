@@ -68,7 +68,8 @@ static __attribute__((noinline, unused)) uint32_t levada_room(lvd_producer *p, u
 /* Asks for the lines that a coming firing will write, as many as this one does: where the consumer
  * sits on another core they are in its cache, and each would be waited for. */
 LEVADA_INLINE void levada_ahead(const void *at, size_t bytes) {
-  for (size_t i = 0; i < bytes && i < LVD_AHEAD; i += 64) lvd_ahead_put((const char *)at + i);
+  for (size_t i = 0; i < bytes && i < LVD_PREFETCH_DISTANCE; i += 64)
+    lvd_prefetch_write((const char *)at + i);
 }
 
 /* Whether all consumers of this actor have closed. */
@@ -311,7 +312,7 @@ typedef struct levada_line {
 } levada_line;
 
 static LEVADA_UNUSED void levada_print_flush(levada_line *line) {
-  lvd_app_prints(lvd_current_app(), line->length);
+  lvd_app_throttle_output(lvd_current_app(), line->length);
   /* Where it goes through to a slow pipe or a terminal the worker goes on meanwhile. */
   if (__flbf(stdout) || __fpending(stdout) + line->length >= __fbufsize(stdout))
     lvd_wait_writable(STDOUT_FILENO);

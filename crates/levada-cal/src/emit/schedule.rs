@@ -9,7 +9,7 @@
 //! arrives between two reads could let an action fire although one of higher priority could.
 //!
 //! If all guards of an actor are false with all their elements available, it will never fire again; nor if all its
-//! consumers have closed and it has no other effect: it returns `LVD_DONE`.
+//! consumers have closed and it has no other effect: it returns `LVD_RUN_DONE`.
 //!
 //! If one small action is the only candidate repeatedly, it fires in a loop of its own (`P_name_many`), as often as
 //! elements and room allow, which the C compiler can vectorise. The loop runs in slices and prefetches for each
@@ -64,7 +64,7 @@ impl<'a> Class<'a> {
         self.emit_vlc_tables(w);
         w.own();
         w.put(&format!(
-            "\nstatic lvd_verdict {}_run(lvd_actor *self) {{",
+            "\nstatic lvd_run_result {}_run(lvd_actor *self) {{",
             self.prefix
         ));
         w.put(&format!(
@@ -224,18 +224,18 @@ impl<'a> Class<'a> {
         }
         // There is nothing to wait for, and no native's result may change: it will never fire again.
         if self.all_actions().any(|x| asks_native(a, x)) {
-            w.put("return LVD_WAIT;");
+            w.put("return LVD_RUN_WAIT;");
         } else {
-            w.put("return lvd_waits ? LVD_WAIT : LVD_DONE;");
+            w.put("return lvd_waits ? LVD_RUN_WAIT : LVD_RUN_DONE;");
         }
         w.put("lvd_yield: LEVADA_UNUSED;");
         self.leave(w);
-        w.put("return LVD_YIELD;");
+        w.put("return LVD_RUN_YIELD;");
         if self.is_pure() && !a.outputs.is_empty() {
             // No consumer will see its output any more.
             w.put("lvd_done: LEVADA_UNUSED;");
             self.leave(w);
-            w.put("return LVD_DONE;");
+            w.put("return LVD_RUN_DONE;");
         }
         w.put("}");
     }

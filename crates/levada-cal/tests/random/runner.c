@@ -29,12 +29,12 @@ int main(int argc, char **argv) {
       continue;
     }
     lvd_app_start(app);
-    status = lvd_app_wait(app, atoi(argv[2]));
+    status = lvd_app_wait(app, atoll(argv[2]) * 1000000);
     lvd_fault fault = {0};
     bool failed = lvd_app_fault(app, &fault);
-    if (status == LVD_E_TIME) {
+    if (status == LVD_E_TIMEOUT) {
       static char text[4096];
-      lvd_app_why(app, text, sizeof text);
+      lvd_app_wait_report(app, text, sizeof text);
       fprintf(stderr, "%s\n", text);
     }
     lvd_app_unload(app);

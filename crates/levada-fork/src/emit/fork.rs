@@ -192,7 +192,7 @@ impl Writer<'_> {
         // The call stands there twice, since compilers then make the common way much better.
         let mut branches = vec![
             (format!("if ({pop})"), call.clone()),
-            (format!("else if (lvd_fork_join_seldom({handle}))"), call),
+            (format!("else if (lvd_fork_join_slow({handle}))"), call),
         ];
         if keep.is_some() {
             let out = self.words.out(&handle, &site.record(), &variable);

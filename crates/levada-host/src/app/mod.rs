@@ -148,7 +148,7 @@ impl HostedApp {
         // A pause holds the lock as long as a firing runs; a query does not wait for it.
         match self.control.try_is_limited() {
             Some(true) => format!("{} waits until its limits let it go on\n", self.name),
-            _ => self.app.why(),
+            _ => self.app.wait_report(),
         }
     }
 

@@ -31,7 +31,7 @@ pub struct ReservedCore {
 
 impl ReservedCore {
     pub(crate) fn pass_to(&self, app: &levada_sys::App) -> Result<(), levada_sys::Error> {
-        app.pass_core(self.worker)?;
+        app.transfer_core(self.worker)?;
         self.passed.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -40,7 +40,7 @@ impl ReservedCore {
 impl Drop for ReservedCore {
     fn drop(&mut self) {
         if !*self.passed.get_mut() {
-            let _ = self.shared.runtime.give_core(self.worker);
+            let _ = self.shared.runtime.release_core(self.worker);
         }
         // The application may have failed to load.
         self.shared.send(MonitorMessage::Changed);
@@ -80,7 +80,7 @@ impl HostContext {
     }
 
     pub fn return_core(&self, worker: u32) {
-        let _ = self.runtime.give_core(worker);
+        let _ = self.runtime.release_core(worker);
         self.send(MonitorMessage::Changed);
     }
 
@@ -148,7 +148,7 @@ impl HostContext {
         if let Some(why) = stranded.flatten() {
             return Err(Occupied::By(why));
         }
-        let taken = runtime.take_core_within(worker, within);
+        let taken = runtime.reserve_core_timeout(worker, within);
         taken.map_err(|e| match e.status {
             Status::TIME => Occupied::By(format!("worker {worker}: {}", e.why)),
             _ => Occupied::Taken,
@@ -158,7 +158,7 @@ impl HostContext {
             .isolated_processes()
             .map_or(Ok(()), |b| b.vacate_reserved_cores(within));
         left.map_err(|reason| {
-            let _ = runtime.give_core(worker);
+            let _ = runtime.release_core(worker);
             // Some isolated applications may have left the core already.
             self.send(MonitorMessage::Changed);
             Occupied::By(format!("worker {worker}: {reason}"))

@@ -180,7 +180,7 @@ impl IsolatedSet {
     }
 
     /// Stops all. Returns the names of those that have not ended within that time; they are killed.
-    pub fn stop_within(&self, within: Duration) -> Vec<String> {
+    pub fn stop_timeout(&self, within: Duration) -> Vec<String> {
         let all: Vec<Arc<Isolated>> = self.list();
         all.iter().for_each(|i| i.stop());
         // They have the same timeout, and report what still runs.

@@ -31,7 +31,7 @@ fn still_running(hosted: &HostedApp, within: Duration) -> Refusal {
             ),
         ),
     };
-    let why = hosted.app.why();
+    let why = hosted.app.wait_report();
     let runs: Vec<&str> = why.lines().skip(1).map(str::trim).collect();
     let runs = match runs.is_empty() {
         true => String::new(),

@@ -254,7 +254,7 @@ impl Host {
                 Err(e) => return Err(refused(e)),
             }
         };
-        app.promise(load.limits.rate.is_some() && load.can_count);
+        app.reserve_rate(load.limits.rate.is_some() && load.can_count);
         // The core of an old version is passed on when that has been paused.
         if let Some(core) = &load.reserved_core {
             let there = core.pass_to(&app).and_then(|()| {

@@ -45,7 +45,7 @@ impl Host {
         }
         let admission = self.admit(&[&load], Some(&old))?.pop().flatten();
         let new = self.load_admitted(load, Some(&old), admission)?;
-        let anew = new.app.anew(&old.app);
+        let anew = new.app.reset_report(&old.app);
         let _ = new
             .versions
             .state_reset

@@ -144,7 +144,7 @@ impl Host {
                 old.versions.upgrade_pending.store(false, Ordering::Relaxed);
             }
             if done.is_err() {
-                drop(old.app.rest(!last && rests.sample(old, *held)));
+                drop(old.app.hold_sources(!last && rests.sample(old, *held)));
                 let stays = *held || last && state == Some(State::Paused);
                 if !stays {
                     drop(old.app.resume());
@@ -180,13 +180,16 @@ impl Host {
             return Err(Refusal::new(Kind::Conflict, what).help("resume it first"));
         }
         keep_code(old, new);
-        let asked = new.app.inherit(&old.app).and_then(|()| match state {
-            Some(State::Loaded) => {
-                old.app.finish();
-                Ok(())
-            }
-            _ => old.app.drain(),
-        });
+        let asked = new
+            .app
+            .set_data_successor(&old.app)
+            .and_then(|()| match state {
+                Some(State::Loaded) => {
+                    old.app.exit();
+                    Ok(())
+                }
+                _ => old.app.drain(),
+            });
         if asked.is_err() {
             return Err(ended_before(name));
         }
@@ -197,7 +200,7 @@ impl Host {
         self.set_state(old.number, State::Draining);
         drop(hand);
         let ended = self.wait_ended(old.number, until).is_some() || !self.lives(old.number);
-        if ended || old.app.drain_no_more().is_err() {
+        if ended || old.app.cancel_drain().is_err() {
             return Ok(());
         }
         old.control.draining.store(false, Ordering::Relaxed);
@@ -208,7 +211,7 @@ impl Host {
             "{name} goes on as it was, and was not replaced within {within:?}: it has not asked whether it is to end"
         );
         Err(Refusal::new(Kind::Timeout, what).help(
-            "a C program that can be replaced asks lvd_app_drains, or waits in lvd_wait_input \
+            "a C program that can be replaced asks lvd_app_is_draining, or waits in lvd_wait_input_restartable \
              (<levada/native.h>)",
         ))
     }
@@ -249,7 +252,7 @@ impl Host {
     fn remove_number(&self, number: u64) -> bool {
         let seen = self.shared.lock_registry().apps.get(&number).cloned();
         if let Some(hosted) = seen.and_then(|s| s.hosted) {
-            let _ = hosted.app.stop_within(Some(Duration::ZERO));
+            let _ = hosted.app.stop_timeout(Some(Duration::ZERO));
         }
         self.wait_ended(number, deadline(STOP_TIMEOUT));
         self.shared.lock_registry().apps.remove(&number).is_some()
@@ -296,15 +299,15 @@ fn try_transfer(
             _ => TransferError::Ended,
         })?;
     }
-    new.app.take_over(&old.app).map_err(|e| match e.status {
+    new.app.upgrade_from(&old.app).map_err(|e| match e.status {
         Status::STATE => TransferError::Now(e.why),
         _ => TransferError::Ever(e.why),
     })?;
     // The state is transferred, and the transfer cannot be repeated.
-    pass_core(old, new)
+    transfer_core(old, new)
         .map_err(|e| TransferError::Ever(format!("its core cannot be handed on: {e}")))?;
     keep_code(old, new);
-    old.app.finish();
+    old.app.exit();
     Ok(())
 }
 
@@ -372,13 +375,13 @@ impl SourceHold {
 fn waits_for_output(network: &Network, counters: &Counters) -> bool {
     let links = network.links();
     let mut all = counters.actors.iter().enumerate();
-    all.any(|(i, actor)| actor.outside && links.iter().any(|(_, to, _)| *to as usize == i))
+    all.any(|(i, actor)| actor.waits_external && links.iter().any(|(_, to, _)| *to as usize == i))
 }
 
 /// Passes on the reserved core of `old`, if `new` is to have it.
-fn pass_core(old: &HostedApp, new: &HostedApp) -> Result<(), levada_sys::Error> {
+fn transfer_core(old: &HostedApp, new: &HostedApp) -> Result<(), levada_sys::Error> {
     if let Some(worker) = new.exclusive.filter(|_| new.exclusive == old.exclusive) {
-        new.app.take_core(worker)?;
+        new.app.reserve_core(worker)?;
         old.versions.core_passed.store(true, Ordering::Relaxed);
         for actor in 0..new.app.network().actors() {
             new.move_actor_silently(actor, worker)?;
@@ -388,7 +391,7 @@ fn pass_core(old: &HostedApp, new: &HostedApp) -> Result<(), levada_sys::Error> 
 }
 
 fn keep_code(old: &HostedApp, new: &HostedApp) {
-    let left = old.app.heirlooms_left();
+    let left = old.app.has_unclaimed_data();
     new.versions
         .keep_code(&old.versions, old.app.network_arc(), left);
 }

@@ -22,7 +22,7 @@ impl Host {
 
     /// The same with a timeout. Returns the names of those that have not ended, because a firing of theirs, or on one
     /// of their workers, still runs.
-    pub fn stop_within(&self, within: Duration) -> Vec<String> {
+    pub fn stop_timeout(&self, within: Duration) -> Vec<String> {
         let until = deadline(within);
         let lasting = self.stop_until(|| Some(until.saturating_duration_since(Instant::now())));
         // The files of the others are closed when the monitor has seen their end.
@@ -39,10 +39,10 @@ impl Host {
         let all = || all.iter().filter_map(|a| Some((a, a.hosted.as_ref()?)));
         // All are told first, so that none runs while another one is awaited.
         for (_, hosted) in all() {
-            let _ = hosted.app.stop_within(Some(Duration::ZERO));
+            let _ = hosted.app.stop_timeout(Some(Duration::ZERO));
         }
         let lasting = |hosted: &HostedApp| {
-            let done = hosted.app.stop_within(left());
+            let done = hosted.app.stop_timeout(left());
             done.is_err_and(|e| e.status == Status::TIME)
         };
         all()
@@ -76,7 +76,7 @@ impl Host {
                 true => self.drain(hosted, until)?,
                 false => {
                     hosted.control.unloading.store(true, Ordering::Release);
-                    drop(hosted.app.stop_within(Some(Duration::ZERO)));
+                    drop(hosted.app.stop_timeout(Some(Duration::ZERO)));
                 }
             }
             goes(hosted.number);

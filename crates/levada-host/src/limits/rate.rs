@@ -93,11 +93,11 @@ impl RateMonitor {
                 shared.events.emit(EventKind::Uncounted, &hosted.name, text);
             }
             self.uncounted = true;
-            hosted.app.promise(false);
+            hosted.app.reserve_rate(false);
             return;
         }
         if std::mem::take(&mut self.uncounted) {
-            hosted.app.promise(true);
+            hosted.app.reserve_rate(true);
         }
         let now = hosted.own_units();
         let pace = (now - before) / elapsed.as_secs_f64();

@@ -18,7 +18,7 @@ impl Outcome {
         match status {
             Status::OK => Outcome::Done,
             Status::STOPPED => Outcome::Stopped,
-            Status::DEADLOCK => Outcome::Deadlock(app.why()),
+            Status::DEADLOCK => Outcome::Deadlock(app.wait_report()),
             status => match app.fault() {
                 Some(fault) => Outcome::Fault(fault),
                 None => Outcome::Failed(format!("{} ({})", status.text(), status.name())),

@@ -55,7 +55,7 @@ impl HostContext {
         // Other threads may still hold a reference, and a reader of the event may want the core.
         let own = |_: &u32| !hosted.versions.core_passed.load(Ordering::Relaxed);
         if let Some(worker) = hosted.exclusive.filter(own) {
-            let _ = self.runtime.give_core(worker);
+            let _ = self.runtime.release_core(worker);
         }
         self.lock_registry().record_end(ended, state);
         if hosted.versions.announced.load(Ordering::Relaxed) {

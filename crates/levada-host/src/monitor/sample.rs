@@ -40,7 +40,7 @@ impl Monitor<'_> {
         let runtime = &self.shared.runtime;
         let ran = (0..runtime.workers()).map(|worker| {
             let read = runtime.worker_counters(worker).unwrap_or_default();
-            [read.busy_ns, read.lost_ns]
+            [read.busy_ns, read.preempted_ns]
         });
         let before = std::mem::replace(&mut self.worker_times_ns, ran.collect());
         let both = self.worker_times_ns.iter().zip(&before);
@@ -103,7 +103,7 @@ impl Monitor<'_> {
         let elapsed = self.sampled_at.elapsed();
         self.sampled_at += elapsed;
         // Before the workers are read: later work sends a message.
-        let tells = self.shared.runtime.rests();
+        let tells = self.shared.runtime.is_idle();
         if !self.has_worked() && self.quiet_samples > 4 {
             let settled = self.settle_idle();
             self.sleeps_until_wakeup = settled && tells;

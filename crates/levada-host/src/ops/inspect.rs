@@ -82,7 +82,7 @@ fn try_wait_report(
     }
     let seen = served.host.find(name)?;
     Ok(why(match (&seen.hosted, &seen.ended) {
-        (Some(hosted), _) if seen.state == State::Paused => hosted.app.why(),
+        (Some(hosted), _) if seen.state == State::Paused => hosted.app.wait_report(),
         (Some(hosted), _) => hosted.wait_report() + &sharing_report::text(served, hosted),
         (None, Some(ended)) => match &ended.outcome {
             Outcome::Deadlock(why) => why.clone(),

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 pub fn by_core() -> HashMap<i32, Lease> {
     let wanted = |l: &levada_sys::leases::LeaseCore| {
         let others = process_of(l.thread).is_some_and(|p| p != std::process::id());
-        l.given + l.seized + l.left > 0 || l.waiting > 0 || others
+        l.transfers + l.preempted + l.reclaimed_idle > 0 || l.waiting > 0 || others
     };
     Leases::read()
         .into_iter()
@@ -18,9 +18,9 @@ pub fn by_core() -> HashMap<i32, Lease> {
             let lease = Lease {
                 process: process_of(l.thread),
                 waiting: l.waiting,
-                given: l.given,
-                seized: l.seized,
-                left: l.left,
+                given: l.transfers,
+                seized: l.preempted,
+                left: l.reclaimed_idle,
                 waits: l.waits,
                 waited: l.waited_ns as f64 / 1e9,
                 longest: l.longest_ns as f64 / 1e9,

@@ -100,10 +100,10 @@ impl ServerState {
     }
 
     /// Stops all; returns the names of those with a last firing that has not ended within that time.
-    pub fn stop_within(&self, within: Duration) -> Vec<String> {
+    pub fn stop_timeout(&self, within: Duration) -> Vec<String> {
         std::thread::scope(|scope| {
-            let isolated = scope.spawn(|| self.isolated.stop_within(within));
-            let mut lasting = self.host.stop_within(within);
+            let isolated = scope.spawn(|| self.isolated.stop_timeout(within));
+            let mut lasting = self.host.stop_timeout(within);
             lasting.extend(isolated.join().unwrap_or_default());
             lasting
         })

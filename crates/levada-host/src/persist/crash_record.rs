@@ -306,7 +306,7 @@ extern "C" fn on_call(ends: c_int, value: c_int, caller: *const c_void) -> bool 
     let mut name = [0 as c_char; LONGEST];
     // SAFETY: the name lives as long as its application, which runs here; the runtime lives, or is not there.
     let named = unsafe {
-        let here = levada_sys::ffi::lvd_app_name_here();
+        let here = levada_sys::ffi::lvd_current_app_name();
         let runtime = RUNTIME.load(Ordering::Acquire);
         if here.is_null() && !runtime.is_null() {
             let into = name.as_mut_ptr();
@@ -395,7 +395,7 @@ fn say(signal: c_int, by: By) {
     };
     if !named {
         // SAFETY: the name lives as long as its application, which runs here.
-        let here = unsafe { levada_sys::ffi::lvd_app_name_here() };
+        let here = unsafe { levada_sys::ffi::lvd_current_app_name() };
         if !here.is_null() {
             // SAFETY: as above.
             name.add(unsafe { CStr::from_ptr(here) }.to_bytes());

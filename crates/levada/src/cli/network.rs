@@ -4,8 +4,9 @@
 use super::values::{amount, microseconds, setting, workers};
 use clap::{Args, ValueEnum, ValueHint};
 use levada_host::HostOptions;
-use levada_sys::{MOST_REALTIME, RuntimeOptions, Schedule};
+use levada_sys::{REALTIME_MAX, RuntimeOptions, Schedule};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Which network, and with what values.
 #[derive(Args, Debug)]
@@ -109,7 +110,7 @@ pub struct RuntimeArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "1",
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REALTIME))
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(REALTIME_MAX))
     )]
     pub realtime: Option<u32>,
 }
@@ -127,7 +128,7 @@ impl RuntimeArgs {
         HostOptions {
             runtime: RuntimeOptions {
                 workers: self.workers.unwrap_or(0),
-                time_limit_ms: self.time_limit.unwrap_or(0),
+                action_time_limit: Duration::from_millis(self.time_limit.unwrap_or(0).into()),
                 // The runtime takes zero microseconds as "use the default".
                 no_spin: self.spin == Some(0),
                 spin_us: self.spin.unwrap_or(0),

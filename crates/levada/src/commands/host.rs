@@ -107,8 +107,9 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     let mut options = args.runtime.options();
     options.isolated = isolated;
     // Default, since applications share the workers.
-    options.runtime.time_limit_ms = args.runtime.time_limit.unwrap_or(TIME_LIMIT_MS);
-    options.runtime.prints = args.prints;
+    let limit_ms = args.runtime.time_limit.unwrap_or(TIME_LIMIT_MS);
+    options.runtime.action_time_limit = Duration::from_millis(limit_ms.into());
+    options.runtime.output_bytes_per_s = args.prints;
     // Before workers are created.
     let _leases = (!isolated).then(give_leases);
     let memory = match isolated {
@@ -279,7 +280,7 @@ fn end_all(served: &ServerState, within: Duration, isolated: bool, signal: Optio
         say!("stopping {}", plural(left, "application"));
     }
     // Files that natives hold open are finished or removed when their applications are dropped.
-    let lasting = served.stop_within(within);
+    let lasting = served.stop_timeout(within);
     if lasting.is_empty() {
         return;
     }

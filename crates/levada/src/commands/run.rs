@@ -102,7 +102,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     // A firing that did not end is not counted, and is none that never began.
     let came_to_rest = matches!(status, Status::OK | Status::DEADLOCK);
     if came_to_rest && summary.counters.actors.iter().all(|a| a.firings == 0) {
-        summary.idle = Some(app.why());
+        summary.idle = Some(app.wait_report());
     }
     if let Some(file) = &args.graph {
         let counters = &summary.counters;
@@ -231,7 +231,7 @@ fn outcome(app: &App, status: Status, signal: Option<i32>, printed: bool) -> Out
             Outcome::Failed("what was printed could not all be written".into())
         }
         (Status::OK, _) => Outcome::Done,
-        (Status::DEADLOCK, _) => Outcome::Deadlock(app.why()),
+        (Status::DEADLOCK, _) => Outcome::Deadlock(app.wait_report()),
         (status, _) => match app.fault() {
             Some(fault) => Summary::fault(fault),
             None => Outcome::Failed(format!("{} ({})", status.text(), status.name())),

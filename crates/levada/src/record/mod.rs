@@ -48,7 +48,7 @@ pub fn cost_profile(
 pub fn measured_machine(machine: &Machine, ran: &[WorkerCounters]) -> Machine {
     let mut machine = machine.clone();
     for (core, ran) in machine.cores.iter_mut().zip(ran) {
-        let (busy, lost) = (ran.busy_ns as f64, ran.lost_ns as f64);
+        let (busy, lost) = (ran.busy_ns as f64, ran.preempted_ns as f64);
         if lost > LOST_SHARE_MIN * (busy + lost) {
             core.speed *= busy / (busy + lost);
         }
@@ -128,7 +128,7 @@ mod tests {
     fn cores_are_as_fast_as_what_others_left_of_them() {
         let ran = |busy_ms: u64, lost_ms: u64| WorkerCounters {
             busy_ns: busy_ms * 1_000_000,
-            lost_ns: lost_ms * 1_000_000,
+            preempted_ns: lost_ms * 1_000_000,
             ..WorkerCounters::default()
         };
         let speeds = |ran: &[WorkerCounters]| -> Vec<f64> {

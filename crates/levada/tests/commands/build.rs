@@ -108,8 +108,8 @@ fn the_runtime_is_there_for_what_is_loaded() {
         "lvd_actor_fail",
         "lvd_app_option",
         "lvd_native_fail",
-        "lvd_app_finish",
-        "lvd_app_ends_at_rest",
+        "lvd_app_exit",
+        "lvd_app_set_quiescent_ok",
     ] {
         assert!(text.contains(&format!(" T {name}\n")), "{name}");
     }

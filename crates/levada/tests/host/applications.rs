@@ -743,7 +743,7 @@ static int fib(int n) {
 int main(void) {
   int all = 0;
   for (int i = 0; i < 100; i++) all |= fib(22);
-  while (!lvd_app_drains(lvd_app_here()) && lvd_fiber_sleep(3600000000000) == LVD_OK) {}
+  while (!lvd_app_is_draining(lvd_current_app()) && lvd_fiber_sleep(3600000000000) == LVD_OK) {}
   return all == 0;
 }
 "#;

@@ -30,13 +30,13 @@ __attribute__((constructor)) static void gate(void) {
   while (access("shut", F_OK) == 0) usleep(1000);
 }
 int main(void) {
-  lvd_app_data(lvd_app_here(), &key, 1, finish);
+  lvd_app_data(lvd_current_app(), &key, 1, finish);
   sigset_t traps;
   sigemptyset(&traps);
   sigaddset(&traps, SIGTRAP);
   pthread_sigmask(SIG_BLOCK, &traps, NULL);
   fclose(fopen("begun", "w"));
-  while (access("go", F_OK) && !lvd_app_drains(lvd_app_here())) usleep(1000);
+  while (access("go", F_OK) && !lvd_app_is_draining(lvd_current_app())) usleep(1000);
   return 0;
 }
 "#;

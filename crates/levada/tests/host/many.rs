@@ -314,7 +314,7 @@ impl Dice {
 }
 
 /// Copies the lines of the file of its first argument to that of its second, with forks; how far it has come is its
-/// heirloom.
+/// persistent block.
 const COPIES: &str = r#"
 #include <levada/fork.h>
 #include <levada/native.h>
@@ -325,11 +325,11 @@ struct kept { long at, versions; };
 static const char key;
 static int same(int x) { return x; }
 int main(int argc, char **argv) {
-  struct kept *k = lvd_app_heirloom(lvd_app_here(), "kept", &key, sizeof *k, NULL);
+  struct kept *k = lvd_app_persistent_data(lvd_current_app(), "kept", &key, sizeof *k, NULL);
   FILE *in = argc > 2 ? fopen(argv[1], "r") : NULL, *out = in ? fopen(argv[2], k->versions++ ? "a" : "w") : NULL;
   if (!out || fseek(in, k->at, SEEK_SET) != 0) return 1;
   char line[32];
-  while (!lvd_app_drains(lvd_app_here()) && fgets(line, sizeof line, in)) {
+  while (!lvd_app_is_draining(lvd_current_app()) && fgets(line, sizeof line, in)) {
     int a, b, x = atoi(line);
     a = same(x) !! { b = same(-x); }
     if (a + b != 0) return 2;

@@ -18,7 +18,7 @@ __attribute__((constructor)) static void gate(void) {
   while (access("shut", F_OK) == 0) usleep(1000);
 }
 int main(void) {
-  while (!lvd_app_drains(lvd_app_here()) && lvd_fiber_sleep(1000000) == LVD_OK) {}
+  while (!lvd_app_is_draining(lvd_current_app()) && lvd_fiber_sleep(1000000) == LVD_OK) {}
   return 0;
 }
 "#;

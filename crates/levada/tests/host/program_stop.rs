@@ -59,7 +59,7 @@ fn a_program_that_only_yields_or_computes_can_be_ended() {
          static void yields(void *unused) {\n  (void)unused;\n  for (;;) lvd_fiber_yield();\n}\n\
          int main(int argc, char **argv) {\n  const char *how = argc > 1 ? argv[1] : \"\";\n  \
          for (int i = 0; i < 3 && strcmp(how, \"several\") == 0; i++)\n    \
-         lvd_fiber_start(lvd_app_here(), yields, NULL, NULL, NULL);\n  \
+         lvd_fiber_start(lvd_current_app(), yields, NULL, NULL, NULL);\n  \
          while (strcmp(how, \"sleeps\") == 0) lvd_fiber_sleep(1000);\n  yields(NULL);\n  return 0;\n}\n",
     );
     let host = Host::begin_in(place);

@@ -193,7 +193,7 @@ fn they_run_without_a_host() {
 }
 
 /// Copies lines from the pipe of its first argument to the file of its second, each with its version before
-/// it; what is read and not written is its heirloom, as are the files. With a third it does not listen.
+/// it; what is read and not written is its persistent block, as are the files. With a third it does not listen.
 const COPIES: &str = r#"
 #include <fcntl.h>
 #include <levada/fiber.h>
@@ -204,13 +204,13 @@ const COPIES: &str = r#"
 struct kept { int in, out, versions; size_t has; char line[64]; };
 static const char key;
 int main(int argc, char **argv) {
-  struct kept *k = lvd_app_heirloom(lvd_app_here(), "kept", &key, sizeof *k, NULL);
+  struct kept *k = lvd_app_persistent_data(lvd_current_app(), "kept", &key, sizeof *k, NULL);
   if (argc > 3) while (lvd_fiber_sleep(1000000) == LVD_OK) {}
   if (!k->versions++) {
     k->in = open(argv[1], O_RDWR | O_NONBLOCK);
     k->out = open(argv[2], O_WRONLY | O_CREAT | O_APPEND, 0600);
   }
-  while (lvd_wait_input(k->in) == LVD_OK) {
+  while (lvd_wait_input_restartable(k->in) == LVD_OK) {
     char c;
     if (read(k->in, &c, 1) != 1) continue;
     k->line[k->has++] = c;
@@ -275,7 +275,11 @@ fn a_new_version_takes_over_between_two_elements() {
     with(&["load", "copies.so", "--name", "deaf"], &["deaf"]).succeeds();
     with(&["replace", "deaf", "copies.so", "--within", "0.2"], &[]).refuses(
         8,
-        &["deaf goes on as it was", "has not asked", "lvd_app_drains"],
+        &[
+            "deaf goes on as it was",
+            "has not asked",
+            "lvd_app_is_draining",
+        ],
     );
     assert_eq!(host.seen("deaf")["state"], "running");
     assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(1));
@@ -469,7 +473,7 @@ const LEAVES_WHEN_TOLD: &str = r#"
 #include <levada/native.h>
 #include <levada/program.h>
 int main(void) {
-  while (!lvd_app_drains(lvd_app_here())) lvd_fiber_sleep(1000000);
+  while (!lvd_app_is_draining(lvd_current_app())) lvd_fiber_sleep(1000000);
   return 0;
 }
 "#;

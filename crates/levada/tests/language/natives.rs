@@ -428,19 +428,19 @@ typedef struct gain_params {
   uint8_t add[2];
 } gain_params;
 
-static lvd_verdict run(lvd_actor *self) {
+static lvd_run_result run(lvd_actor *self) {
   const gain_params *params = (const gain_params *)self->params;
   while (lvd_elements(&self->in[0], 1)) {
     if (!lvd_room(&self->out[0], 1)) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     int32_t x = LVD_GET(&self->in[0], int32_t);
     LVD_PUT(&self->out[0], int32_t, x * params->factor + params->add[1]);
   }
-  if (lvd_ended(&self->in[0]) != LVD_OK) return LVD_DONE;
+  if (lvd_ended(&self->in[0]) != LVD_OK) return LVD_RUN_DONE;
   lvd_await_elements(self, 0, 1);
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 
 static const lvd_port_class in[] = {{"In", 4}};

@@ -39,15 +39,15 @@ int main(int count, char **argv) {
     if (!fgets(line, sizeof line, stdin)) return 0;
     if (strncmp(line, "begin", 5) == 0 || strncmp(line, "thread", 6) == 0) {
       const lvd_shield_options o = {.cores = argv[1], .command = argv[2],
-                                    .by = count > 3 ? argv[3] : NULL,
+                                    .method = count > 3 ? argv[3] : NULL,
                                     .thread = *line == 't' ? other : 0, .time_limit_ns = 60000000000};
-      lvd_status status = lvd_shield_begin(&o, &s);
-      printf("%s %s\n", lvd_status_name(status), lvd_shield_why());
+      lvd_status status = lvd_shield_raise(&o, &s);
+      printf("%s %s\n", lvd_status_name(status), lvd_shield_error_text());
     } else if (strncmp(line, "ask", 3) == 0) {
-      lvd_status status = lvd_shield_ask(s, &r);
-      printf("%s %s %s %d\n", lvd_status_name(status), r.cores, r.by, r.took_ns > 0);
+      lvd_status status = lvd_shield_status(s, &r);
+      printf("%s %s %s %d\n", lvd_status_name(status), r.cores, r.method, r.took_ns > 0);
     } else {
-      printf("%s\n", lvd_status_name(lvd_shield_end(s)));
+      printf("%s\n", lvd_status_name(lvd_shield_lower(s)));
       s = NULL;
     }
   }
@@ -199,14 +199,14 @@ fn either_side_may_end_first() {
         said = program.does("ask");
         !said.starts_with("LVD_OK")
     });
-    assert!(said.starts_with("LVD_E_ENDED "), "{said}");
+    assert!(said.starts_with("LVD_E_EOF "), "{said}");
     assert_eq!(program.does("end"), "LVD_OK");
     bench.same();
     // The command is killed: its guard restores.
     assert_eq!(program.does("begin"), "LVD_OK");
     let holder = status()["shields"][0]["holder"].as_i64().unwrap() as i32;
     kill(holder, libc::SIGKILL);
-    assert_eq!(program.does("end"), "LVD_E_PEER");
+    assert_eq!(program.does("end"), "LVD_E_PEER_GONE");
     until("the guard restores", 10, || {
         std::thread::sleep(Duration::from_millis(5));
         mask(program.pid) == bench.all

@@ -478,7 +478,7 @@ fn what_cannot_begin_is_said() {
 fn serving_image(units: &Units) -> Option<PathBuf> {
     let lib = Path::new(env!("LEVADA_STATIC_LIBRARY")).parent().unwrap();
     let (far, include) = (lib.join("levada/native"), lib.join("../include"));
-    if !far.join("liblevada-far.a").exists() {
+    if !far.join("liblevada-remote.a").exists() {
         skipped(
             "native",
             "the machine that is a process is not there for this processor",
@@ -526,7 +526,7 @@ static lvd_status spoils(lvd_frame *f) {
   if (lvd_stream_open(lvd_unit_parent(), &o, &s) != LVD_OK) return LVD_E_STATE;
   lvd_stream_put(s, &one, 4);
   lvd_stream_push(s);
-  lvd_stream_end(s, LVD_E_CORRUPT);
+  lvd_stream_close_sender(s, LVD_E_CORRUPT);
   lvd_stream_destroy(s);
   return LVD_OK;
 }
@@ -571,7 +571,7 @@ LVD_PROCEDURE(hangs)
         .arg(far.join("program.ld"))
         .arg(source)
         .arg("-Wl,--whole-archive")
-        .arg(far.join("liblevada-far.a"))
+        .arg(far.join("liblevada-remote.a"))
         .args(["-Wl,--no-whole-archive", "-lgcc", "-o"])
         .arg(&image)
         .status()

@@ -34,7 +34,7 @@ lvd_status mc_pmq_put(const lvd_os_queue *q, unsigned char *piece, pmq_head head
                       uint32_t level) {
   uint32_t pieces = pmq_pieces(q, head.size), each = q->size - (uint32_t)sizeof head;
   if (pieces > q->messages) return LVD_E_MEMORY;
-  if (pieces > 1 && lvd_os_queue_count(q) + pieces > q->messages) return LVD_E_TIME;
+  if (pieces > 1 && lvd_os_queue_count(q) + pieces > q->messages) return LVD_E_TIMEOUT;
   do {
     uint32_t length = head.size - head.offset < each ? head.size - head.offset : each;
     memcpy(piece, &head, sizeof head);
@@ -49,7 +49,7 @@ lvd_status mc_pmq_put(const lvd_os_queue *q, unsigned char *piece, pmq_head head
 bool mc_pmq_take(const lvd_os_queue *q, unsigned char *piece, pmq_head *head, size_t *length,
                  uint32_t *level, uint32_t *left, lvd_status *status) {
   size_t size;
-  *status = LVD_E_TIME;
+  *status = LVD_E_TIMEOUT;
   while (*left && (*status = lvd_os_queue_receive(q, piece, &size, level)) == LVD_OK) {
     --*left;
     if (size < sizeof *head) continue;
@@ -59,7 +59,7 @@ bool mc_pmq_take(const lvd_os_queue *q, unsigned char *piece, pmq_head *head, si
         *length <= head->size - head->offset)
       return true;
   }
-  if (*status == LVD_OK) *status = LVD_E_TIME;
+  if (*status == LVD_OK) *status = LVD_E_TIMEOUT;
   return false;
 }
 
@@ -130,11 +130,11 @@ lvd_status mc_pmq_send(mc_domain *d, mc_local_endpoint *local, mcapi_endpoint_t 
   const mc_endpoint *e = &d->tables->endpoint[mc_index(to)];
   pmq_endpoint *o = local->transport_data;
   lvd_os_queue *q;
-  if (!to || lvd_load_acquire_u32(&e->handle) != to) return LVD_E_PEER;
+  if (!to || lvd_load_acquire_u32(&e->handle) != to) return LVD_E_PEER_GONE;
   lvd_status status = target(d, o, to, &q);
   if (status != LVD_OK) return status;
   uint32_t most = mc_attribute(d, mc_index(to), MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS);
-  if (most < q->messages && lvd_os_queue_count(q) >= most) return LVD_E_TIME;
+  if (most < q->messages && lvd_os_queue_count(q) >= most) return LVD_E_TIMEOUT;
   uint32_t node = lvd_load_relaxed_u32(&e->node);
   const pmq_head head = {.to = to,
                          .from = lvd_load_relaxed_u32(&local->handle),
@@ -142,7 +142,7 @@ lvd_status mc_pmq_send(mc_domain *d, mc_local_endpoint *local, mcapi_endpoint_t 
                          .size = (uint32_t)size};
   status = mc_pmq_put(q, o->piece, head, buffer, level);
   if (status == LVD_OK) mc_notify(d, node);
-  return status == LVD_E_SYSTEM ? LVD_E_PEER : status;
+  return status == LVD_E_SYSTEM ? LVD_E_PEER_GONE : status;
 }
 
 /* ---- receiving ------------------------------------------------------------------------------- */
@@ -256,7 +256,7 @@ static lvd_status receive(mc_domain *d, mc_local_endpoint *local, void *buffer, 
   size_t length;
   uint32_t level, left = PMQ_PIECES_PER_CALL;
   lvd_status status;
-  if (!is_open(d, local, o)) return LVD_E_TIME;
+  if (!is_open(d, local, o)) return LVD_E_TIMEOUT;
   while (mc_pmq_take(&o->in, o->piece, &head, &length, &level, &left, &status)) {
     mc_notify_all(d, &d->tables->room_waiters);
     if (head.to != lvd_load_relaxed_u32(&local->handle)) continue;
@@ -264,7 +264,7 @@ static lvd_status receive(mc_domain *d, mc_local_endpoint *local, void *buffer, 
     if ((p = assemble(d, o, &head, length, level))) return deliver_parcel(p, buffer, room, size);
   }
   mc_pmq_renotify(d, local, left);
-  return status == LVD_E_TIME ? LVD_E_TIME : LVD_E_CORRUPT;
+  return status == LVD_E_TIMEOUT ? LVD_E_TIMEOUT : LVD_E_CORRUPT;
 }
 
 lvd_status mc_pmq_receive(mc_domain *d, mc_local_endpoint *local, void *buffer, size_t room,

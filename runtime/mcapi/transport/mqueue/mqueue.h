@@ -83,7 +83,7 @@ lvd_status mc_pmq_put(const lvd_os_queue *q, unsigned char *piece, pmq_head head
                       uint32_t level);
 /* Receives a well-formed piece, with *length bytes of data. Decrements *left for each piece that it
  * receives, malformed ones included, so that a flood of them cannot keep a call from returning.
- * False with LVD_E_TIME: the queue is empty, or *left is 0 (then see mc_pmq_renotify). */
+ * False with LVD_E_TIMEOUT: the queue is empty, or *left is 0 (then see mc_pmq_renotify). */
 bool mc_pmq_take(const lvd_os_queue *q, unsigned char *piece, pmq_head *head, size_t *length,
                  uint32_t *level, uint32_t *left, lvd_status *status);
 /* If a call has stopped at its limit, notifies its own node, since waiters may be served by the

@@ -106,8 +106,8 @@ lvd_status mc_pmq_loan(mc_domain *d, mc_local_endpoint *local, size_t size, void
   uint32_t pieces = pmq_pieces(&c->queue, size);
   (void)d;
   if (pieces > c->queue.messages) return LVD_E_MEMORY; /* it would never fit, as mc_pmq_put says */
-  if (lvd_os_queue_count(&c->queue) + pieces > c->queue.messages) return LVD_E_TIME;
-  if (!c->loan) c->loan = aligned_alloc(LVD_LINE, MCAPI_MAX_PACKET_SIZE);
+  if (lvd_os_queue_count(&c->queue) + pieces > c->queue.messages) return LVD_E_TIMEOUT;
+  if (!c->loan) c->loan = aligned_alloc(LVD_CACHE_LINE, MCAPI_MAX_PACKET_SIZE);
   *at = c->loan;
   return c->loan ? LVD_OK : LVD_E_MEMORY;
 }
@@ -124,14 +124,14 @@ static uint32_t spare(pmq_channel *c) {
   for (uint32_t i = 0; i < MC_SLOTS; i++) {
     if (c->held[i] || c->filled[i]) continue;
     if (!c->buffer[i])
-      c->buffer[i] =
-          aligned_alloc(LVD_LINE, (PMQ_MESSAGE_MAX_BYTES + LVD_LINE - 1) / LVD_LINE * LVD_LINE);
+      c->buffer[i] = aligned_alloc(LVD_CACHE_LINE, (PMQ_MESSAGE_MAX_BYTES + LVD_CACHE_LINE - 1) /
+                                                       LVD_CACHE_LINE * LVD_CACHE_LINE);
     return c->buffer[i] ? i : MC_SLOTS;
   }
   return MC_SLOTS;
 }
 
-/* Receives one packet into a buffer. LVD_OK; LVD_E_TIME; LVD_E_LIMIT: no buffer; LVD_E_CORRUPT. */
+/* Receives one packet into a buffer. LVD_OK; LVD_E_TIMEOUT; LVD_E_LIMIT: no buffer; LVD_E_CORRUPT. */
 static lvd_status fill(mc_domain *d, const mc_local_endpoint *local) {
   pmq_channel *c = local->channel.transport_data;
   uint32_t left = PMQ_PIECES_PER_CALL;
@@ -146,7 +146,7 @@ static lvd_status fill(mc_domain *d, const mc_local_endpoint *local) {
     if (!mc_pmq_take(&c->queue, c->filling ? c->piece : to, &head, &length, &level, &left,
                      &status)) {
       mc_pmq_renotify(d, local, left);
-      return status == LVD_E_TIME ? LVD_E_TIME : LVD_E_CORRUPT;
+      return status == LVD_E_TIMEOUT ? LVD_E_TIMEOUT : LVD_E_CORRUPT;
     }
     if (c->filling && (head.sending_id != c->sending_id || head.offset != c->have))
       return LVD_E_CORRUPT;
@@ -206,7 +206,8 @@ lvd_status mc_pmq_take_scalar(mc_domain *d, mc_local_endpoint *local, uint32_t s
                               uint64_t *value) {
   pmq_channel *c = local->channel.transport_data;
   lvd_status status = LVD_OK;
-  if (!has_scalar(d, local, c, &status)) return status == LVD_E_TIME ? LVD_E_TIME : LVD_E_CORRUPT;
+  if (!has_scalar(d, local, c, &status))
+    return status == LVD_E_TIMEOUT ? LVD_E_TIMEOUT : LVD_E_CORRUPT;
   if (c->scalar_size != size) return LVD_E_ARGUMENT;
   *value = c->scalar;
   c->has_scalar = false;

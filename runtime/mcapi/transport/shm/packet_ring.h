@@ -49,7 +49,7 @@ enum {
 /* The origin: in the lower 32 bits the cursor of the start of the ring; above them a bit: the ring
  * is large. */
 static inline lvd_a64 *mc_origin_word(lvd_channel *ch) {
-  return (lvd_a64 *)(void *)((char *)ch + MC_MAP_GRANULE - LVD_LINE);
+  return (lvd_a64 *)(void *)((char *)ch + MC_MAP_GRANULE - LVD_CACHE_LINE);
 }
 enum { MC_LARGE_BIT = 32 };
 
@@ -100,7 +100,7 @@ static inline bool mc_ring_grow(const mc_domain *d, const mc_channel *c) {
 }
 
 /* Reconsiders the origin, before `n` elements are put. */
-LVD_APART void mc_end_stretch(const mc_domain *d, mc_channel *c, uint32_t n) {
+LVD_NOINLINE void mc_end_stretch(const mc_domain *d, mc_channel *c, uint32_t n) {
   uint32_t first = MC_STRETCH_BYTES / c->out.elem_size,
            most = MC_STRETCH_MAX_BYTES / c->out.elem_size;
   bool empty = lvd_room_refresh(&c->out) == c->out.capacity,

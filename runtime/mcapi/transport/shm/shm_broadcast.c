@@ -22,12 +22,13 @@ enum { LINE = MC_PACKET_LINE_BYTES };
 
 /* Stored behind the channel's header. */
 typedef struct receiver_table {
-  LVD_ALIGNED(LVD_LINE) lvd_a32 admitted[MC_BROADCAST_RECEIVERS]; /* handles; 0: none */
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 admitted[MC_BROADCAST_RECEIVERS]; /* handles; 0: none */
 } receiver_table;
 
 static receiver_table *receivers_of(lvd_channel *ch) {
   size_t header = lvd_channel_header_size(MC_BROADCAST_RECEIVERS);
-  return (receiver_table *)(void *)((char *)ch + (header + LVD_LINE - 1) / LVD_LINE * LVD_LINE);
+  return (receiver_table *)(void *)((char *)ch + (header + LVD_CACHE_LINE - 1) / LVD_CACHE_LINE *
+                                                     LVD_CACHE_LINE);
 }
 
 lvd_status mc_shm_broadcast_create(mc_domain *d, uint32_t index) {
@@ -49,7 +50,7 @@ lvd_status mc_shm_broadcast_create(mc_domain *d, uint32_t index) {
 /* ---- sending --------------------------------------------------------------------------------- */
 
 static void admit(mc_channel *c, uint32_t i, mcapi_endpoint_t receiver) {
-  lvd_consumer_lines *lines = &c->out.channel->consumer[i];
+  lvd_consumer_shared *lines = &c->out.channel->consumer[i];
   lvd_a32 *at = &receivers_of(c->out.channel)->admitted[i];
   if (lvd_load_relaxed_u32(at) == receiver) return;
   lvd_store_relaxed_u32(&lines->state, LVD_CLOSED);

@@ -130,7 +130,7 @@ MC_INLINE lvd_status put_packet(mc_domain *d, mc_local_endpoint *local, const vo
   uint32_t n = 1 + (uint32_t)((size + LINE - 1) / LINE);
   if (LVD_UNLIKELY(c->broadcast)) mc_shm_update_receivers(d, local);
   unsigned char *to = room_for(d, c, n);
-  if (!to) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+  if (!to) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIMEOUT;
   *(packet_head *)(void *)to = (packet_head){(uint32_t)size};
   if (size) mc_copy(to + LINE, data, size);
   mc_publish(d, c, n);
@@ -146,7 +146,7 @@ MC_INLINE lvd_status put_scalar(mc_domain *d, mc_local_endpoint *local, uint64_t
                                 uint32_t size) {
   mc_channel *c = &local->channel;
   scalar *to = room_for(d, c, 1);
-  if (!to) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+  if (!to) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIMEOUT;
   *to = (scalar){.value = value, .size = size};
   mc_publish(d, c, 1);
   return LVD_OK;
@@ -199,7 +199,7 @@ MC_INLINE const unsigned char *packet_at(lvd_consumer *c, uint32_t skip, uint32_
 }
 
 /* Merges adjacent released entries behind packets that are still held. */
-LVD_APART void merge_released(mc_channel *c) {
+LVD_NOINLINE void merge_released(mc_channel *c) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < c->count; i++) {
     mc_held_packet *last = n ? &c->held[(c->first + n - 1) % MC_HELD_ENTRIES] : NULL;
@@ -217,10 +217,10 @@ MC_INLINE lvd_status take_packet(mc_domain *d, mc_local_endpoint *local, void **
   mc_channel *c = &local->channel;
   uint32_t size, lines;
   if (LVD_UNLIKELY(c->broadcast) && !mc_shm_is_admitted(d, local))
-    return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+    return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIMEOUT;
   if (c->held_count == MC_SLOTS) return LVD_E_LIMIT;
   const unsigned char *at = packet_at(&c->in, 0, &size, &lines);
-  if (!at) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+  if (!at) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIMEOUT;
   if (LVD_UNLIKELY(c->count == MC_HELD_ENTRIES)) merge_released(c);
   c->held[(c->first + c->count++) % MC_HELD_ENTRIES] = (mc_held_packet){.at = at, .lines = lines};
   c->held_count++;
@@ -241,7 +241,7 @@ lvd_status mc_shm_take_packet(mc_domain *d, mc_local_endpoint *local, void **out
 MC_INLINE lvd_status take_scalar(mc_domain *d, mc_local_endpoint *local, uint32_t size,
                                  uint64_t *value) {
   mc_channel *c = &local->channel;
-  if (!elements(&c->in, 1)) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+  if (!elements(&c->in, 1)) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIMEOUT;
   scalar s = *(const scalar *)(const void *)mc_get_at(&c->in, 0);
   if (s.size != size) return LVD_E_ARGUMENT; /* it stays in the channel */
   *value = s.value;

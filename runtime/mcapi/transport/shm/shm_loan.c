@@ -13,7 +13,7 @@ static uint32_t lines(size_t size) {
 MC_INLINE lvd_status loan(mc_domain *d, mc_local_endpoint *local, size_t size, void **at) {
   mc_channel *c = &local->channel;
   if (LVD_UNLIKELY(c->broadcast)) mc_shm_update_receivers(d, local);
-  if (!mc_has_room(d, c, lines(size))) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+  if (!mc_has_room(d, c, lines(size))) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIMEOUT;
   *(uint32_t *)(void *)mc_put_at(c) = (uint32_t)size; /* the header, as in shm_channel.c */
   *at = mc_put_at(c) + MC_PACKET_LINE_BYTES;
   return LVD_OK;

@@ -123,7 +123,7 @@ MC_INLINE lvd_status send(mc_domain *d, mc_local_endpoint *local, mcapi_endpoint
                           const void *buffer, size_t size, uint32_t level) {
   uint32_t index = mc_index(to);
   mc_endpoint *e = &d->tables->endpoint[index];
-  if (lvd_load_acquire_u32(&e->handle) != to || !to) return LVD_E_PEER;
+  if (lvd_load_acquire_u32(&e->handle) != to || !to) return LVD_E_PEER_GONE;
   mc_mapped_endpoint *p = lvd_load_acquire_ptr(&d->peer[index]);
   if (LVD_UNLIKELY(!p) && !(p = mc_mapped_endpoint_at(d, index))) return LVD_E_MEMORY;
   mc_queue *q = p->queue;
@@ -131,7 +131,7 @@ MC_INLINE lvd_status send(mc_domain *d, mc_local_endpoint *local, mcapi_endpoint
   uint32_t slots = mc_attribute(d, index, MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS);
   if (slots == 0 || slots > MC_SLOTS) slots = MC_SLOTS;
   uint32_t n = lvd_slot_claim(mc_slots(q), slots, lvd_load_relaxed_u32(&p->next_slot), d->serial);
-  if (n == slots) return LVD_E_TIME;
+  if (n == slots) return LVD_E_TIMEOUT;
   mc_message *m = &q->message[n];
   uint64_t claim = new_sending_id(d, local);
   lvd_store_relaxed_u64(&m->sending_id, claim);
@@ -297,7 +297,7 @@ MC_INLINE lvd_status receive(mc_domain *d, mc_local_endpoint *local, void *buffe
   for (;;) {
     take_arrived(local);
     uint32_t n = lvd_receiver_next(&local->receiver);
-    if (n == MC_SLOTS) return local->receiver.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
+    if (n == MC_SLOTS) return local->receiver.corrupt ? LVD_E_CORRUPT : LVD_E_TIMEOUT;
     const mc_message *m = &local->queue->message[n];
     /* read once, like `at`, since the sender could change them */
     size_t all = lvd_load_relaxed_u32(&m->size);

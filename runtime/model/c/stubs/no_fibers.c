@@ -15,8 +15,8 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
 }
 bool lvd_fiber_can_go_on(lvd_entity *e) { return e == NULL; }
 lvd_fiber *lvd_fiber_self(void) { return NULL; }
-lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
-                          uint32_t *which) {
+lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_wait_item *want, uint32_t count,
+                          int64_t timeout_ns, uint32_t *which) {
   (void)f, (void)want, (void)count, (void)timeout_ns, (void)which;
   abort();
 }

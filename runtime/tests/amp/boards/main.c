@@ -17,7 +17,7 @@
 static lvd_unit *load_board(bench *b, const char *name) {
   lvd_unit *u;
   lvd_status status = lvd_unit_load(b->app, name, NULL, &u);
-  if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_why());
+  if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_error_text());
   CHECK_EQ(status, LVD_OK);
   return u;
 }
@@ -45,7 +45,7 @@ static void stream_through(lvd_unit *u, uint32_t rounds) {
     lvd_get_done(&from->get, SPAN);
     lvd_stream_pop(from);
   }
-  CHECK_EQ(lvd_stream_end(to, LVD_OK), LVD_OK);
+  CHECK_EQ(lvd_stream_close_sender(to, LVD_OK), LVD_OK);
   CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_OK);
   CHECK_EQ(lvd_stream_destroy(to), LVD_OK);
   CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
@@ -56,7 +56,7 @@ static void fault(lvd_unit *u) {
   char text[300];
   CHECK_EQ(lvd_call_start(u, "child_illegal", NULL, 0, NULL, &c), LVD_OK);
   CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_E_FAULT);
-  CHECK(lvd_unit_why(u, text, sizeof text) > 0);
+  CHECK(lvd_unit_error_text(u, text, sizeof text) > 0);
   CHECK(strstr(text, "an illegal instruction") && strstr(text, "child_illegal"));
 }
 
@@ -114,13 +114,14 @@ static void mem(void) {
   }
 }
 
-static void refuses_in(int64_t limit_ns, const char *name, lvd_status status, const char *words) {
+static void refuses_in(int64_t timeout_ns, const char *name, lvd_status status, const char *words) {
   bench b = bench_of(1);
   lvd_unit *u;
-  const lvd_unit_options o = {.time_limit_ns = limit_ns};
+  const lvd_unit_options o = {.timeout_ns = timeout_ns};
   CHECK_EQ(lvd_unit_load(b.app, name, &o, &u), status);
-  if (!strstr(lvd_window_why(), words)) fprintf(stderr, "%s: %s\n", name, lvd_window_why());
-  CHECK(strstr(lvd_window_why(), words));
+  if (!strstr(lvd_window_error_text(), words))
+    fprintf(stderr, "%s: %s\n", name, lvd_window_error_text());
+  CHECK(strstr(lvd_window_error_text(), words));
   bench_free(&b);
 }
 
@@ -138,7 +139,7 @@ static void left_behind(void) {
   board_start(&b, true);
   board_write(&b, "loops", "\xeb\xfe");
   snprintf(name, sizeof name, "uio:uio0,bell=1+0x40=5:%s/loops", b.folder);
-  for (int i = 0; i < 2; i++) refuses_in(2000000000, name, LVD_E_TIME, "does not serve in time");
+  for (int i = 0; i < 2; i++) refuses_in(2000000000, name, LVD_E_TIMEOUT, "does not serve in time");
   works(&b, UIO_BELL, NULL);
   board_free(&b);
 }
@@ -177,14 +178,14 @@ static void machine(const board *at, const char *kind, const char *after) {
     lvd_machine *m;
     lvd_machine_report report;
     lvd_status status = lvd_machine_boot(kind, 300000000000, &m);
-    if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_why());
+    if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_error_text());
     CHECK_EQ(status, LVD_OK);
     for (int round = 0; round < 3; round++) {
       CHECK_EQ(lvd_machine_load(m, seven), LVD_OK);
       CHECK_EQ(lvd_machine_run(m, 300000000000), LVD_OK);
       do lvd_machine_look(m, 1000000000, &report);
-      while (report.state == LVD_MACHINE_RUNS);
-      CHECK_EQ(report.state, LVD_MACHINE_ENDED);
+      while (report.state == LVD_MACHINE_RUNNING);
+      CHECK_EQ(report.state, LVD_MACHINE_EXITED);
       CHECK_EQ(report.result, 0x1010107);
     }
     CHECK_EQ(lvd_machine_load(m, loops), LVD_OK);
@@ -212,8 +213,8 @@ static void machines(void) {
   lvd_machine *m;
   board_make(&b);
   CHECK_EQ(lvd_machine_boot("uio", 1000000000, &m), LVD_E_ARGUMENT);
-  CHECK_EQ(lvd_machine_boot("uio:uio0", 1000000000, &m), LVD_E_UNKNOWN);
-  CHECK(strstr(lvd_window_why(), "there is no UIO device uio0"));
+  CHECK_EQ(lvd_machine_boot("uio:uio0", 1000000000, &m), LVD_E_NOT_FOUND);
+  CHECK(strstr(lvd_window_error_text(), "there is no UIO device uio0"));
   board_free(&b);
 }
 
@@ -221,14 +222,14 @@ static void errors(void) {
   board b;
   board_make(&b);
   refuses("uio:uio0", LVD_E_ARGUMENT, "an image's file is missing");
-  refuses(UIO, LVD_E_UNKNOWN, "there is no UIO device uio0");
+  refuses(UIO, LVD_E_NOT_FOUND, "there is no UIO device uio0");
   refuses("uio:../x:" IMAGE, LVD_E_ARGUMENT, "name a device");
   refuses("uio:mem@0x123+4096:" IMAGE, LVD_E_ARGUMENT, "write mem@ADDRESS+SIZE");
-  refuses(MEM, LVD_E_UNKNOWN, "dev/mem is not there");
+  refuses(MEM, LVD_E_NOT_FOUND, "dev/mem is not there");
   board_write(&b, "sys/class/uio/uio0/name", "bridge\n");
   refuses(UIO, LVD_E_ARGUMENT, "its driver names no map 0");
   board_uio(&b, BOARD_WINDOW);
-  refuses(UIO, LVD_E_UNKNOWN, "dev/uio0 is not there");
+  refuses(UIO, LVD_E_NOT_FOUND, "dev/uio0 is not there");
   refuses("uio:uio0,bell=7:" IMAGE, LVD_E_ARGUMENT, "write bell=MAP+OFFSET=VALUE");
   refuses("uio:uio0,wings:" IMAGE, LVD_E_ARGUMENT, "unknown option \"wings\"");
   board_write(&b, "sys/class/uio/uio0/maps/map0/addr", "0x40000010\n");
@@ -240,24 +241,24 @@ static void errors(void) {
   char path[100];
   snprintf(path, sizeof path, "%s/mem", b.dev);
   CHECK_EQ(truncate(path, BOARD_WINDOW), 0);
-  refuses(MEM, LVD_E_TIME, "the board's loader does not answer");
+  refuses(MEM, LVD_E_TIMEOUT, "the board's loader does not answer");
   refuses("uio:mem@0+0x20000:" IMAGE, LVD_E_MEMORY, "the window is too small: it has 128 KiB");
-  refuses("uio:mem@0+0x800000:/nowhere", LVD_E_UNKNOWN, "/nowhere cannot be opened");
+  refuses("uio:mem@0+0x800000:/nowhere", LVD_E_NOT_FOUND, "/nowhere cannot be opened");
   if (geteuid() != 0) {
     CHECK_EQ(chmod(path, 0), 0);
     refuses(MEM, LVD_E_SYSTEM, "may not be opened by this user");
     CHECK_EQ(chmod(path, 0600), 0);
   }
   /* A window of an earlier host, with another size; of another version; and overwritten. */
-  refuses("uio:mem@0+0x400000:" IMAGE, LVD_E_LAYOUT, "another host has made this window");
+  refuses("uio:mem@0+0x400000:" IMAGE, LVD_E_ABI, "another host has made this window");
   FILE *f = fopen(path, "r+");
   const uint32_t header[2] = {LVD_WINDOW_MAGIC, LVD_WINDOW_VERSION + 1};
   CHECK(f && fwrite(header, sizeof header, 1, f) == 1 && fclose(f) == 0);
-  refuses(MEM, LVD_E_LAYOUT, "of another version");
-  refuses("uio:mem@0+0x800000,fresh:" IMAGE, LVD_E_TIME, "the board's loader does not answer");
-  refuses(MEM, LVD_E_TIME, "the board's loader does not answer");
+  refuses(MEM, LVD_E_ABI, "of another version");
+  refuses("uio:mem@0+0x800000,fresh:" IMAGE, LVD_E_TIMEOUT, "the board's loader does not answer");
+  refuses(MEM, LVD_E_TIMEOUT, "the board's loader does not answer");
   setenv("LEVADA_KEEPER", "/nowhere/keeper", 1);
-  refuses(MEM, LVD_E_UNKNOWN, "the keeper /nowhere/keeper is not there");
+  refuses(MEM, LVD_E_NOT_FOUND, "the keeper /nowhere/keeper is not there");
   board_free(&b);
 }
 
@@ -321,7 +322,7 @@ static void remote_crashes(void) {
   const lvd_stream_options o = {.name = "out", .elem_size = 4};
   CHECK_EQ(lvd_stream_open(u, &o, &from), LVD_OK);
   board_write(&b, STATE, "crash");
-  CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_E_PEER);
+  CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_E_PEER_GONE);
   CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   bench_free(&t);
@@ -333,26 +334,27 @@ static void remote_errors(void) {
   board b;
   board_make(&b);
   refuses("remoteproc:remoteproc0:" IMAGE, LVD_E_ARGUMENT, "say where the window is");
-  refuses("remoteproc:usual,memory=uio0:" IMAGE, LVD_E_UNKNOWN, "there is no UIO device uio0");
+  refuses("remoteproc:usual,memory=uio0:" IMAGE, LVD_E_NOT_FOUND, "there is no UIO device uio0");
   refuses("remoteproc:a/b,memory=uio0:" IMAGE, LVD_E_ARGUMENT, "name a processor");
   refuses(NAMED ",wings:" IMAGE, LVD_E_ARGUMENT, "unknown option \"wings\"");
-  refuses(STARTED, LVD_E_UNKNOWN, "dev/mem is not there");
+  refuses(STARTED, LVD_E_NOT_FOUND, "dev/mem is not there");
   board_mem(&b);
-  refuses(STARTED, LVD_E_UNKNOWN, "there is no processor remoteproc0");
+  refuses(STARTED, LVD_E_NOT_FOUND, "there is no processor remoteproc0");
   board_remote(&b, "offline\n", true);
   refuses(NAMED ":" IMAGE, LVD_E_STATE, "name its firmware");
-  refuses(STARTED, LVD_E_TIME, "did not start in time");
+  refuses(STARTED, LVD_E_TIMEOUT, "did not start in time");
   board_write(&b, STATE, "running\n");
-  refuses(NAMED ":" IMAGE, LVD_E_UNKNOWN, "dev/rpmsg_ctrl0 is not there");
-  refuses(RUNNING, LVD_E_UNKNOWN, "dev/rpmsg2 is not there");
+  refuses(NAMED ":" IMAGE, LVD_E_NOT_FOUND, "dev/rpmsg_ctrl0 is not there");
+  refuses(RUNNING, LVD_E_NOT_FOUND, "dev/rpmsg2 is not there");
   board_write(&b, STATE, "offline\n");
   board_remote_start(&b, true);
   refuses_in(0, NAMED ",to=7,firmware=usual.elf:" IMAGE, LVD_E_SYSTEM,
              "cannot create an endpoint to 0x7");
   board_await(&b, STATE, "offline");
-  refuses_in(0, NAMED ",firmware=refuses.elf:" IMAGE, LVD_E_PEER, "ended before it took an image");
+  refuses_in(0, NAMED ",firmware=refuses.elf:" IMAGE, LVD_E_PEER_GONE,
+             "ended before it took an image");
   board_await(&b, STATE, "offline");
-  refuses_in(0, NAMED ",firmware=nothing.elf:" IMAGE, LVD_E_PEER, "crashed during its start");
+  refuses_in(0, NAMED ",firmware=nothing.elf:" IMAGE, LVD_E_PEER_GONE, "crashed during its start");
   board_free(&b);
 }
 

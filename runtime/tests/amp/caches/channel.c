@@ -8,19 +8,19 @@
 
 enum { SLOTS = 64 /* two lines of the ring */, SOME = 40 /* more than one */, THRESHOLD = 8 };
 
-const lvd_caches *lvd_far_caches; /* null while the host acts */
+const lvd_caches *lvd_remote_caches; /* null while the host acts */
 
 /* The hooks of one side must not act for the other. */
-#define FAR(...)  (lvd_far_caches = &lvd_native_caches, __VA_ARGS__)
-#define HOST(...) (lvd_far_caches = NULL, __VA_ARGS__)
+#define FAR(...)  (lvd_remote_caches = &lvd_native_caches, __VA_ARGS__)
+#define HOST(...) (lvd_remote_caches = NULL, __VA_ARGS__)
 #define FAR_DO(...)                                                                                \
   do {                                                                                             \
-    lvd_far_caches = &lvd_native_caches;                                                           \
+    lvd_remote_caches = &lvd_native_caches;                                                        \
     __VA_ARGS__;                                                                                   \
   } while (0)
 #define HOST_DO(...)                                                                               \
   do {                                                                                             \
-    lvd_far_caches = NULL;                                                                         \
+    lvd_remote_caches = NULL;                                                                      \
     __VA_ARGS__;                                                                                   \
   } while (0)
 
@@ -49,7 +49,7 @@ static void begin(bool far_produces) {
   here = (lvd_channel *)(void *)host_sees;
   lvd_channel *there = (lvd_channel *)(void *)far_sees;
   lvd_channel_init(here, host_sees + 4096, 4, SLOTS, SLOTS, 1, 0);
-  lvd_native_caches.drop(there, sizeof *there);
+  lvd_native_caches.invalidate(there, sizeof *there);
   lvd_producer_attach(&p, far_produces ? there : here, &waiters, true);
   lvd_consumer_attach(&c, far_produces ? here : there, 0, &waiter, true);
 }
@@ -112,15 +112,15 @@ static void waits_for_room(void) {
 
 static void ends(void) {
   begin(true);
-  FAR_DO(CHECK(lvd_room(&p, 2) >= 2); put_some(2); lvd_end(&p, LVD_OK));
+  FAR_DO(CHECK(lvd_room(&p, 2) >= 2); put_some(2); lvd_producer_close(&p, LVD_OK));
   HOST_DO(CHECK(lvd_ended(&c) == LVD_OK); CHECK(lvd_elements(&c, 1) == 2); get_some(2));
-  CHECK(HOST(lvd_ended(&c)) == LVD_E_ENDED);
+  CHECK(HOST(lvd_ended(&c)) == LVD_E_EOF);
 }
 
 static void is_left(void) {
   begin(true);
   FAR_DO(CHECK(lvd_room(&p, 2) >= 2); CHECK(!lvd_deserted(&p)));
-  HOST_DO(lvd_leave(&c));
+  HOST_DO(lvd_consumer_close(&c));
   CHECK(FAR(lvd_deserted(&p)));
 }
 
@@ -173,18 +173,18 @@ static void waits_for_elements(void) {
 static void hears_the_end(void) {
   begin(false);
   CHECK(FAR(lvd_ended(&c)) == LVD_OK);
-  HOST_DO(CHECK(lvd_room(&p, 1) >= 1); lvd_end(&p, LVD_E_FAULT));
+  HOST_DO(CHECK(lvd_room(&p, 1) >= 1); lvd_producer_close(&p, LVD_E_FAULT));
   CHECK(FAR(lvd_ended(&c)) == LVD_E_FAULT);
   begin(false);
   FAR_DO(CHECK(!lvd_consumer_arm(&c, 1)));
-  HOST_DO(lvd_end(&p, LVD_OK));
+  HOST_DO(lvd_producer_close(&p, LVD_OK));
   CHECK(FAR(lvd_consumer_settled(&c, 1)));
 }
 
 static void leaves(void) {
   begin(false);
   CHECK(!HOST(lvd_deserted(&p)));
-  FAR_DO(lvd_leave(&c));
+  FAR_DO(lvd_consumer_close(&c));
   CHECK(HOST(lvd_deserted(&p)));
 }
 

@@ -49,7 +49,7 @@ static bool nothing_is_left(void) {
 
 static void ring(void) {
   rings++;
-  if (loader.running && step > 1) CHECK(answered() && state() == LVD_FAR_RUNS);
+  if (loader.running && step > 1) CHECK(answered() && state() == LVD_REMOTE_RUNNING);
 }
 static void watch(const char *procedure) { (void)procedure; }
 
@@ -68,14 +68,15 @@ static void act(uint64_t until_ns) {
     step++;
     break;
   case 1:
-    CHECK(state() == LVD_FAR_READY && here->low == (uint64_t)(uintptr_t)own && rings == 1);
+    CHECK(state() == LVD_REMOTE_READY && here->low == (uint64_t)(uintptr_t)own && rings == 1);
     put_image(0x77777777);
     command();
     step++;
     break;
   case 2: /* it has run */
   case 3: /* and another one, at the same address */
-    CHECK(answered() && state() == LVD_FAR_ENDED && here->status == ANSWER && nothing_is_left());
+    CHECK(answered() && state() == LVD_REMOTE_EXITED && here->status == ANSWER &&
+          nothing_is_left());
     if (step++ == 2)
       put_image(0x66666666);
     else
@@ -83,17 +84,17 @@ static void act(uint64_t until_ns) {
     command();
     break;
   default:
-    CHECK(answered() && state() == LVD_FAR_STOPPED);
+    CHECK(answered() && state() == LVD_REMOTE_STOPPED);
     longjmp(over, 1);
   }
 }
 
-static const lvd_far_board board = {.version = LVD_FAR_VERSION,
-                                    .size = SIDES_SIZE,
-                                    .ring = ring,
-                                    .sleep = act,
-                                    .watch = watch,
-                                    .caches = &lvd_native_caches};
+static const lvd_remote_hal board = {.version = LVD_REMOTE_VERSION,
+                                     .size = SIDES_SIZE,
+                                     .ring = ring,
+                                     .sleep = act,
+                                     .watch = watch,
+                                     .caches = &lvd_native_caches};
 
 /* A running program is asked for liveness: the reply, and what it has done by then, are visible at
  * once. */
@@ -108,8 +109,8 @@ static void is_rung_for(void) {
   command();
   CHECK(lvd_loader_rung(&loader) && !answered());
   const lvd_remote_trap trap = {1, 2, 3, "procedure"};
-  lvd_loader_give_up(&loader, LVD_FAR_STOPPED, &trap);
-  CHECK(answered() && state() == LVD_FAR_STOPPED && here->pc == 2 && nothing_is_left());
+  lvd_loader_give_up(&loader, LVD_REMOTE_STOPPED, &trap);
+  CHECK(answered() && state() == LVD_REMOTE_STOPPED && here->pc == 2 && nothing_is_left());
   CHECK(strcmp(here->procedure, "procedure") == 0);
 }
 
@@ -117,7 +118,7 @@ int main(void) {
   sides_begin();
   here = (lvd_window *)(void *)host_sees;
   own = zeros(PROT_EXEC);
-  static lvd_far_board with;
+  static lvd_remote_hal with;
   with = board;
   with.window = (lvd_window *)(void *)far_sees;
   loader.board = &with;

@@ -244,18 +244,18 @@ static void loans_live(void) {
   finish(&r[1]);
   for (long i = 0; i < 2 * PACKETS; i++) {
     at("loan");
-    void *loan = lvd_mcapi_loan(out, BIG, &s);
+    void *loan = lvd_mcapi_buffer_acquire(out, BIG, &s);
     SAYS(MCAPI_SUCCESS);
     if (i % 2) {
       at("return");
       memset(loan, 0xee, BIG);
-      lvd_mcapi_return_loan(out, loan, &s);
+      lvd_mcapi_buffer_release(out, loan, &s);
       SAYS(MCAPI_SUCCESS);
       continue;
     }
     at("send");
     fill(loan, size_of(i / 2), i / 2);
-    lvd_mcapi_send_loan(out, loan, size_of(i / 2), &s);
+    lvd_mcapi_buffer_send(out, loan, size_of(i / 2), &s);
     SAYS(MCAPI_SUCCESS);
     seen->packets = i / 2 + 1;
   }

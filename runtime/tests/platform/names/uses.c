@@ -68,7 +68,7 @@ static void calls(lvd_app *app, const char *program) {
   unsigned x = 21;
   size_t size = sizeof x;
   if (lvd_unit_load(app, program, NULL, &u) != LVD_OK) {
-    fprintf(stderr, "%s: %s\n", program, lvd_window_why());
+    fprintf(stderr, "%s: %s\n", program, lvd_window_error_text());
     exit(1);
   }
   CHECK(lvd_call_start(u, "twice", &x, sizeof x, NULL, &c) == LVD_OK);
@@ -81,24 +81,24 @@ static void calls(lvd_app *app, const char *program) {
 
 enum { COUNT = 1000 };
 
-static lvd_verdict source_run(lvd_actor *self) {
+static lvd_run_result source_run(lvd_actor *self) {
   unsigned *next = self->state;
   for (; *next < COUNT; ++*next) {
     if (!lvd_room(&self->out[0], 1)) {
       lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
+      return LVD_RUN_WAIT;
     }
     LVD_PUT(&self->out[0], unsigned, *next);
   }
-  return LVD_DONE;
+  return LVD_RUN_DONE;
 }
 
 static unsigned got;
-static lvd_verdict sink_run(lvd_actor *self) {
+static lvd_run_result sink_run(lvd_actor *self) {
   for (; lvd_elements(&self->in[0], 1); got++) CHECK(LVD_GET(&self->in[0], unsigned) == got);
-  if (lvd_ended(&self->in[0]) != LVD_OK) return LVD_DONE;
+  if (lvd_ended(&self->in[0]) != LVD_OK) return LVD_RUN_DONE;
   lvd_await_elements(self, 0, 1);
-  return LVD_WAIT;
+  return LVD_RUN_WAIT;
 }
 
 static const lvd_action_class action[] = {{"act", "uses.c", 0}};
@@ -111,7 +111,7 @@ static const lvd_actor_class sink = {"Sink", "uses.c", 0,      0,    1,        0
 static const lvd_actor_desc actors[] = {{"source", &source, NULL, 0}, {"sink", &sink, NULL, 0}};
 static const lvd_port_ref to_sink[] = {{1, 0}};
 static const lvd_channel_desc channels[] = {{{0, 0}, 1, to_sink, sizeof(unsigned), 0, 0}};
-static const lvd_network network = {LVD_LAYOUT, "uses", 2, 1, actors, channels};
+static const lvd_network network = {LVD_ABI_VERSION, "uses", 2, 1, actors, channels};
 
 static void sleeps(void *unused) {
   (void)unused;
@@ -189,10 +189,10 @@ static void messages(void) {
 static void shield(const char *command) {
   lvd_shield *s;
   lvd_shield_report report;
-  const lvd_shield_options o = {.cores = "2,3", .protect = "usual", .command = command};
-  CHECK(lvd_shield_begin(&o, &s) == LVD_OK);
-  CHECK(lvd_shield_ask(s, &report) == LVD_OK);
-  CHECK(lvd_shield_end(s) == LVD_OK);
+  const lvd_shield_options o = {.cores = "2,3", .exclude = "usual", .command = command};
+  CHECK(lvd_shield_raise(&o, &s) == LVD_OK);
+  CHECK(lvd_shield_status(s, &report) == LVD_OK);
+  CHECK(lvd_shield_lower(s) == LVD_OK);
 }
 
 /* uses SHIELD_COMMAND [IMAGE] */

@@ -86,7 +86,7 @@ pub(super) fn begins(name: &[u8]) {
 /// In a child that was just forked, which has the one thread that has forked it.
 extern "C" fn enter_this() {
     // SAFETY: has no preconditions; the name lives as long as its application, which runs here.
-    let (process, here) = unsafe { (libc::getpid(), levada_sys::ffi::lvd_app_name_here()) };
+    let (process, here) = unsafe { (libc::getpid(), levada_sys::ffi::lvd_current_app_name()) };
     if !here.is_null() {
         // SAFETY: as above.
         enter(process, unsafe { CStr::from_ptr(here) }.to_bytes());
