@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The bare outline (far/bare.c), by its host: what can be had of such a machine here, with no library:
+/* The bare outline (remote/bare.c), by its host: what can be had of such a machine here, with no library:
  *
  *   looks IMAGE N            N numbers there and back, both sides look at a word each
  *   sleeps IMAGE N PAUSE_US  the same with a serial line as doorbell each way, each after a pause
@@ -7,7 +7,7 @@
  *   copies IMAGE SIZE        copies of SIZE bytes into the machine's memory, in a ring of 256 KiB */
 #include "bench.h"
 
-#include "../far/bare.h"
+#include "../remote/bare.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -230,7 +230,7 @@ static void measure_trip(void) {
 
 /* ---- a call ------------------------------------------------------------------------------------------ */
 
-static lvd_status add_one(lvd_frame *frame) {
+static lvd_status add_one(lvd_call_frame *frame) {
   *(uint64_t *)frame->result = *(const uint64_t *)frame->argument + 1;
   frame->result_size = sizeof(uint64_t);
   return LVD_OK;

@@ -41,7 +41,7 @@ static lvd_unit *load(const char *name) {
 
 static void call_nothing(lvd_unit *u) {
   lvd_call *c;
-  must(lvd_call_start(u, "far_nothing", NULL, 0, NULL, &c), "lvd_call_start");
+  must(lvd_call_start(u, "remote_nothing", NULL, 0, NULL, &c), "lvd_call_start");
   must(lvd_call_wait(c, NULL, NULL, -1, NULL), "lvd_call_wait");
 }
 
@@ -75,7 +75,7 @@ static void measure_trip(const char *name, uint64_t n, uint64_t pause_us) {
   must(lvd_stream_open(u, &o, &to), "lvd_stream_open");
   o.name = "fro";
   must(lvd_stream_open(u, &o, &fro), "lvd_stream_open");
-  must(lvd_call_start(u, "far_echo", NULL, 0, NULL, &c), "lvd_call_start");
+  must(lvd_call_start(u, "remote_echo", NULL, 0, NULL, &c), "lvd_call_start");
   double *us = calloc(n + 10, sizeof *us);
   for (uint64_t i = 0; i < n + 10; i++) {
     if (pause_us) usleep((useconds_t)pause_us);
@@ -106,7 +106,7 @@ static void measure_stream(const char *name, uint64_t n, uint32_t size) {
   lvd_call *c;
   lvd_stream_options o = {.name = "to", .elem_size = size, .capacity = 65536 / size};
   must(lvd_stream_open(u, &o, &to), "lvd_stream_open");
-  must(lvd_call_start(u, "far_sink", &size, sizeof size, NULL, &c), "lvd_call_start");
+  must(lvd_call_start(u, "remote_sink", &size, sizeof size, NULL, &c), "lvd_call_start");
   double from = bench_now();
   for (uint64_t i = 0; i < n; i++) {
     element[0] = element[size - 1] = (unsigned char)i;
@@ -133,7 +133,7 @@ static void measure_fill(const char *name, uint64_t n, uint32_t size) {
   uint32_t each = GROUP / size;
   lvd_stream_options o = {.name = "to", .elem_size = size, .capacity = RING / size};
   must(lvd_stream_open(u, &o, &to), "lvd_stream_open");
-  must(lvd_call_start(u, "far_gives_back", &size, sizeof size, NULL, &c), "lvd_call_start");
+  must(lvd_call_start(u, "remote_gives_back", &size, sizeof size, NULL, &c), "lvd_call_start");
   double from = 0;
   for (uint64_t i = 0; i < n / each + 8; i++) {
     void *span;
@@ -219,7 +219,7 @@ static void measure_node(const char *name, uint64_t n, size_t size) {
   mcapi_endpoint_t mine, to;
   size_t got;
   lvd_unit *u = load(name);
-  lvd_mcapi_remote *f = node(u, "far_messages", &mine, &to);
+  lvd_mcapi_remote *f = node(u, "remote_messages", &mine, &to);
   double from = 0;
   for (uint64_t i = 0; i < n + 10; i++) {
     if (i == 10) from = bench_now();
@@ -248,7 +248,7 @@ static void measure_packets(const char *name, uint64_t n, size_t size) {
   mcapi_request_t r;
   mcapi_pktchan_send_hndl_t h;
   lvd_unit *u = load(name);
-  lvd_mcapi_remote *f = node(u, "far_packets", &mine, &to);
+  lvd_mcapi_remote *f = node(u, "remote_packets", &mine, &to);
   mcapi_pktchan_connect_i(mine, to, &r, &says);
   await(&r);
   mcapi_pktchan_send_open_i(&h, mine, &r, &says);

@@ -2,7 +2,7 @@
 """window: a processor behind a window, as a process of this system (native) and as a machine in QEMU,
 which models function and not speed: round trips while both sides look around and while both sleep, calls,
 bandwidth, loading, and an MCAPI node there; next to what bounds them here, and next to the bare outline of such
-a machine: QEMU, two words and a serial line, with no library (far/bare.c)."""
+a machine: QEMU, two words and a serial line, with no library (remote/bare.c)."""
 import shutil
 
 from lib import graphs, peers

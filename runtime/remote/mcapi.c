@@ -164,7 +164,7 @@ static lvd_status open_stream(const char *name, uint32_t agent, lvd_stream **out
   return lvd_stream_open(lvd_unit_parent(), &o, out);
 }
 
-static lvd_status levada_mcapi_node(lvd_frame *f) {
+static lvd_status levada_mcapi_node(lvd_call_frame *f) {
   rn_begin begin;
   if (f->argument_size < sizeof begin) return LVD_E_ARGUMENT;
   memcpy(&begin, f->argument, sizeof begin);

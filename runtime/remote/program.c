@@ -205,10 +205,10 @@ static bool start_call(const lvd_record *r) {
   t->record = *r;
   t->procedure = lvd_procedure_find(r->name);
   memset(t->result, 0, sizeof t->result);
-  t->frame = (lvd_frame){.argument = t->record.data,
-                         .argument_size = r->size,
-                         .result = t->result,
-                         .result_room = r->room};
+  t->frame = (lvd_call_frame){.argument = t->record.data,
+                              .argument_size = r->size,
+                              .result = t->result,
+                              .result_room = r->room};
   if (r->offset) {
     t->frame.argument = lvd_remote_at(r->offset);
     lvd_cache_invalidate(t->frame.argument, r->size);

@@ -33,7 +33,7 @@ typedef struct remote_task {
   uint64_t until_ns; /* 0: no timeout */
   lvd_procedure *procedure;
   lvd_record record;
-  lvd_frame frame;
+  lvd_call_frame frame;
   LVD_ALIGNED(16) unsigned char result[LVD_RECORD_INLINE_BYTES];
   LVD_ALIGNED(16) unsigned char stack[LVD_REMOTE_STACK_BYTES];
 } remote_task;

@@ -110,14 +110,14 @@ static struct signal *signal_of(const lvd_task_message *m) {
   return unused;
 }
 
-static lvd_status message_in(const lvd_frame *f, lvd_task_message *m) {
+static lvd_status message_in(const lvd_call_frame *f, lvd_task_message *m) {
   if (f->argument_size != sizeof *m) return LVD_E_STATE;
   memcpy(m, f->argument, sizeof *m);
   m->name[sizeof m->name - 1] = 0;
   return LVD_OK;
 }
 
-static lvd_status find_procedure(lvd_frame *f) {
+static lvd_status find_procedure(lvd_call_frame *f) {
   lvd_task_message m;
   lvd_status status = message_in(f, &m);
   if (status != LVD_OK || function_of(m.name)) return status;
@@ -131,7 +131,7 @@ static lvd_status find_procedure(lvd_frame *f) {
   return LVD_E_NOT_FOUND;
 }
 
-static lvd_status run(lvd_frame *f) {
+static lvd_status run(lvd_call_frame *f) {
   lvd_task_message m;
   lvd_status status = message_in(f, &m);
   void (*function)(void *) = status == LVD_OK ? function_of(m.name) : NULL;
@@ -142,7 +142,7 @@ static lvd_status run(lvd_frame *f) {
   return LVD_OK;
 }
 
-static lvd_status take_signal(lvd_frame *f) {
+static lvd_status take_signal(lvd_call_frame *f) {
   lvd_task_message m;
   lvd_status status = message_in(f, &m);
   struct signal *s = status == LVD_OK ? signal_of(&m) : NULL;
@@ -153,7 +153,7 @@ static lvd_status take_signal(lvd_frame *f) {
   return LVD_OK;
 }
 
-static lvd_status release(lvd_frame *f) {
+static lvd_status release(lvd_call_frame *f) {
   lvd_task_message m;
   lvd_status status = message_in(f, &m);
   for (int i = 0; i < LVD_REMOTE_TASKS && status == LVD_OK; i++)

@@ -5,7 +5,7 @@
 
 static mp3_hybrid hybrid[MP3_INVERSES][2];
 
-static lvd_status mp3_inverse_begin(lvd_frame *frame) {
+static lvd_status mp3_inverse_begin(lvd_call_frame *frame) {
   (void)frame;
   memset(hybrid, 0, sizeof hybrid);
   mp3_hybrid_prepare();
@@ -13,7 +13,7 @@ static lvd_status mp3_inverse_begin(lvd_frame *frame) {
 }
 LVD_PROCEDURE(mp3_inverse_begin)
 
-static lvd_status mp3_inverse(lvd_frame *frame) {
+static lvd_status mp3_inverse(lvd_call_frame *frame) {
   const mp3_half *half = (const mp3_half *)frame->argument;
   if (frame->argument_size != sizeof *half || frame->result_room < sizeof(mp3_half_subbands) ||
       half->half >= MP3_INVERSES || half->channels > 2)

@@ -83,7 +83,7 @@ static lvd_status with_room(state *s, unsigned from, unsigned *which) {
   return status;
 }
 
-static lvd_status mp3_pipe_source(lvd_frame *frame) {
+static lvd_status mp3_pipe_source(lvd_call_frame *frame) {
   state *s = *(state *const *)frame->argument;
   unsigned warm = s->granules == 2 ? 1 : 2, kept = 0;
   uint32_t which = s->width - 1;
@@ -139,7 +139,7 @@ static void decode(state *s, pipe *own, char *out) {
   }
 }
 
-static lvd_status mp3_pipe_pipe(lvd_frame *frame) {
+static lvd_status mp3_pipe_pipe(lvd_call_frame *frame) {
   const pipe_call *call = (const pipe_call *)frame->argument;
   state *s = call->s;
   pipe *own = &s->pipe[call->index];
@@ -170,7 +170,7 @@ static lvd_status mp3_pipe_pipe(lvd_frame *frame) {
 }
 LVD_PROCEDURE(mp3_pipe_pipe)
 
-static lvd_status mp3_pipe_sink(lvd_frame *frame) {
+static lvd_status mp3_pipe_sink(lvd_call_frame *frame) {
   state *s = *(state *const *)frame->argument;
   mp3_wav *wav = &s->decoder->wav;
   for (;;) {

@@ -42,7 +42,7 @@ static lvd_status granule(state *s, const mp3_spectrum *spectrum) {
   return status;
 }
 
-static lvd_status mp3_rpc_main(lvd_frame *frame) {
+static lvd_status mp3_rpc_main(lvd_call_frame *frame) {
   state *s = *(state *const *)frame->argument;
   mp3_decoder *decoder = s->decoder;
   while (mp3_source_next(&decoder->source, &s->packet)) {

@@ -37,7 +37,7 @@ typedef struct half_call {
   unsigned half;
 } half_call;
 
-static lvd_status mp3_stream_transmitter(lvd_frame *frame) {
+static lvd_status mp3_stream_transmitter(lvd_call_frame *frame) {
   state *s = *(state *const *)frame->argument;
   mp3_decoder *decoder = s->decoder;
   while (mp3_source_next(&decoder->source, &s->packet)) {
@@ -58,7 +58,7 @@ static lvd_status mp3_stream_transmitter(lvd_frame *frame) {
 }
 LVD_PROCEDURE(mp3_stream_transmitter)
 
-static lvd_status mp3_stream_half(lvd_frame *frame) {
+static lvd_status mp3_stream_half(lvd_call_frame *frame) {
   const half_call *call = (const half_call *)frame->argument;
   state *s = call->s;
   lvd_stream *in = s->there[call->half], *out = s->back[call->half];
@@ -79,7 +79,7 @@ static lvd_status mp3_stream_half(lvd_frame *frame) {
 }
 LVD_PROCEDURE(mp3_stream_half)
 
-static lvd_status mp3_stream_sink(lvd_frame *frame) {
+static lvd_status mp3_stream_sink(lvd_call_frame *frame) {
   state *s = *(state *const *)frame->argument;
   mp3_decoder *decoder = s->decoder;
   for (;;) {

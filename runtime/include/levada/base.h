@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 #define LVD_VERSION_MAJOR 0
-#define LVD_VERSION_MINOR 1
+#define LVD_VERSION_MINOR 2
 
 /* ABI version: the layout of everything that inline functions in these headers access. Compiled
  * networks and the shared library's soname carry it; a program and a library that differ refuse

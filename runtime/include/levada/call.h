@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Parameters of a procedure. The memory is valid until the procedure returns. */
-typedef struct lvd_frame {
+typedef struct lvd_call_frame {
   lvd_app *app;         /* the application that the fiber belongs to */
   const void *argument; /* aligned as by malloc */
   size_t argument_size;
@@ -27,10 +27,10 @@ typedef struct lvd_frame {
   /* output, bytes; initially 0. If above result_room there is no result, and the call returns
    * LVD_E_LIMIT where the procedure returned LVD_OK */
   size_t result_size;
-} lvd_frame;
+} lvd_call_frame;
 
 /* Any status may be returned; the caller gets it with the result. */
-typedef lvd_status lvd_procedure(lvd_frame *frame);
+typedef lvd_status lvd_procedure(lvd_call_frame *frame);
 
 /* Registers a procedure under a name (copied, at most 63 bytes) for the whole process; null
  * unregisters it. LVD_E_STATE: the name is taken by another procedure. */

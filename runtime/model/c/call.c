@@ -26,7 +26,7 @@ void lvd_call_follow_actor(lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }
 
 /* ---- procedures: each returns the double of its argument ------------------------------------- */
 
-static lvd_status returns(lvd_frame *frame) {
+static lvd_status returns(lvd_call_frame *frame) {
   uint32_t v;
   memcpy(&v, frame->argument, sizeof v);
   v *= 2;
@@ -34,12 +34,12 @@ static lvd_status returns(lvd_frame *frame) {
   frame->result_size = sizeof v;
   return LVD_OK;
 }
-static lvd_status waits(lvd_frame *frame) {
+static lvd_status waits(lvd_call_frame *frame) {
   lvd_status status = lvd_event_wait(&model_the_world->event[0], NULL, -1);
   returns(frame);
   return status;
 }
-static lvd_status says(lvd_frame *frame) {
+static lvd_status says(lvd_call_frame *frame) {
   lvd_event_set(&model_the_world->event[0], 7);
   return returns(frame);
 }

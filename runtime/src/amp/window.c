@@ -71,25 +71,25 @@ size_t lvd_remote_base_of(const lvd_os_device *device, const lvd_link *link, siz
   return 0;
 }
 
-static lvd_status lay_out(lvd_remote_side *far, lvd_link *link, size_t image) {
+static lvd_status lay_out(lvd_remote_side *remote, lvd_link *link, size_t image) {
   size_t header = units(sizeof(lvd_window));
-  far->mapped = link->base - far->board->own;
-  if (far->device)
-    far->window = far->device->map(far->device, 0, far->mapped, 0);
+  remote->mapped = link->base - remote->board->own;
+  if (remote->device)
+    remote->window = remote->device->map(remote->device, 0, remote->mapped, 0);
   else
-    far->window = lvd_os_shared_map(link->memory, far->board->own, far->mapped, 0);
-  if (!far->window) return LVD_E_MEMORY;
-  lvd_status status =
-      far->device ? LVD_OK
-                  : lvd_os_shared_commit(link->memory, far->board->own, header + units(image));
+    remote->window = lvd_os_shared_map(link->memory, remote->board->own, remote->mapped, 0);
+  if (!remote->window) return LVD_E_MEMORY;
+  lvd_status status = remote->device ? LVD_OK
+                                     : lvd_os_shared_commit(link->memory, remote->board->own,
+                                                            header + units(image));
   if (status != LVD_OK) return status;
-  far->shape = (lvd_window_shape){.size = far->mapped + link->size,
-                                  .image = header,
-                                  .image_size = far->mapped - header,
-                                  .segment = far->mapped,
-                                  .segment_size = link->size,
-                                  .watch_ms = WATCH_MS};
-  if (!far->device) lvd_window_make(far->window, &far->shape);
+  remote->shape = (lvd_window_shape){.size = remote->mapped + link->size,
+                                     .image = header,
+                                     .image_size = remote->mapped - header,
+                                     .segment = remote->mapped,
+                                     .segment_size = link->size,
+                                     .watch_ms = WATCH_MS};
+  if (!remote->device) lvd_window_make(remote->window, &remote->shape);
   return LVD_OK;
 }
 
@@ -107,14 +107,15 @@ bool lvd_remote_look_around(const lvd_window *w, bool (*done)(const lvd_window *
 }
 
 /* Waits until `done`, the other side is gone, or the deadline has passed. */
-static lvd_status await(const lvd_remote_side *far, lvd_link *link,
+static lvd_status await(const lvd_remote_side *remote, lvd_link *link,
                         bool (*done)(const lvd_window *), uint64_t deadline) {
-  if (lvd_remote_look_around(far->window, done)) return LVD_OK;
-  while (!done(far->window)) {
+  if (lvd_remote_look_around(remote->window, done)) return LVD_OK;
+  while (!done(remote->window)) {
     if ((link->reaped = lvd_os_process_has_exited(&link->peer)))
-      return done(far->window) ? LVD_OK /* the last that it wrote */
-                               : lvd_window_refuse(LVD_E_PEER_GONE,
-                                                   "the board has ended before it took an image");
+      return done(remote->window)
+                 ? LVD_OK /* the last that it wrote */
+                 : lvd_window_refuse(LVD_E_PEER_GONE,
+                                     "the board has ended before it took an image");
     uint64_t now = lvd_os_now_ns();
     if (now >= deadline)
       return lvd_window_refuse(LVD_E_TIMEOUT, "the board's loader does not answer");
@@ -132,11 +133,11 @@ static bool has_answered(const lvd_window *w) {
 }
 
 /* Sends a command; its arguments are in the window. */
-static lvd_status command(lvd_remote_side *far, lvd_link *link, uint64_t deadline) {
-  lvd_window *w = far->window;
+static lvd_status command(lvd_remote_side *remote, lvd_link *link, uint64_t deadline) {
+  lvd_window *w = remote->window;
   lvd_store_release_u32(&w->command, lvd_load_relaxed_u32(&w->command) + 1);
   lvd_os_socket_signal(link->bell_end);
-  return await(far, link, has_answered, deadline);
+  return await(remote, link, has_answered, deadline);
 }
 
 static lvd_status wrong_address(void) {
@@ -153,16 +154,16 @@ static lvd_status refused(const lvd_window *w) {
   return lvd_window_refuse(LVD_E_CORRUPT, "the board's loader refuses the image and says not why");
 }
 
-static lvd_status run_image(lvd_remote_side *far, lvd_link *link, const lvd_image *image,
+static lvd_status run_image(lvd_remote_side *remote, lvd_link *link, const lvd_image *image,
                             uint64_t deadline) {
-  lvd_window *w = far->window;
-  memcpy((unsigned char *)w + far->shape.image, image->bytes, image->size);
+  lvd_window *w = remote->window;
+  memcpy((unsigned char *)w + remote->shape.image, image->bytes, image->size);
   w->verb = LVD_WINDOW_RUN;
   w->length = (uint32_t)image->size;
   w->sum = lvd_window_sum(image->bytes, image->size);
   w->address = image->address ? image->address : w->low;
   w->entry = image->address ? image->entry : w->low;
-  lvd_status status = command(far, link, deadline);
+  lvd_status status = command(remote, link, deadline);
   if (status != LVD_OK) return status;
   return lvd_load_acquire_u32(&w->state) == LVD_REMOTE_REFUSED ? refused(w) : LVD_OK;
 }
@@ -174,45 +175,45 @@ static bool same_shape(const lvd_window_shape *a, const lvd_window_shape *b) {
 
 /* Memory that was there before: either a loader serves it, and its earlier program is stopped, or
  * it is unused, and becomes a window. */
-static lvd_status settle(lvd_remote_side *far, lvd_link *link, int bell, uint64_t deadline) {
-  lvd_window *w = far->window;
+static lvd_status settle(lvd_remote_side *remote, lvd_link *link, int bell, uint64_t deadline) {
+  lvd_window *w = remote->window;
   lvd_window_shape shape;
-  const char *mismatch = lvd_window_read(w, far->device->size, &shape);
+  const char *mismatch = lvd_window_read(w, remote->device->size, &shape);
   bool valid = !mismatch;
-  if (far->device->fresh || w->magic != LVD_WINDOW_MAGIC)
+  if (remote->device->fresh || w->magic != LVD_WINDOW_MAGIC)
     valid = false;
-  else if (mismatch || !same_shape(&shape, &far->shape))
+  else if (mismatch || !same_shape(&shape, &remote->shape))
     return lvd_window_refuse(LVD_E_ABI,
                              "another host has made this window (%s): build both sides of one "
                              "version, or reset the processor and say fresh",
                              mismatch ? mismatch : "its parts lie otherwise");
   if (!valid) {
     lvd_link_clear(w, units(sizeof *w));
-    lvd_window_make(w, &far->shape);
+    lvd_window_make(w, &remote->shape);
     lvd_status filled = lvd_link_fill(link);
     if (filled != LVD_OK) return filled;
   }
-  lvd_status status = lvd_board_start_agent(far->device, bell, &link->peer);
+  lvd_status status = lvd_board_start_agent(remote->device, bell, &link->peer);
   if (status != LVD_OK) return status;
   lvd_os_socket_signal(link->bell_end);
-  status = await(far, link, is_there, deadline);
+  status = await(remote, link, is_there, deadline);
   if (status != LVD_OK || !valid) return status;
   w->verb = LVD_WINDOW_STOP;
-  status = command(far, link, deadline);
+  status = command(remote, link, deadline);
   return status == LVD_OK ? lvd_link_fill(link) : status;
 }
 
-static lvd_status boot(lvd_remote_side *far, lvd_link *link, const lvd_board *board, size_t image,
-                       int child_bell, uint64_t deadline) {
-  far->board = board;
-  far->asked_ns = far->heard_ns = lvd_os_now_ns();
-  lvd_status status = lay_out(far, link, image);
+static lvd_status boot(lvd_remote_side *remote, lvd_link *link, const lvd_board *board,
+                       size_t image, int child_bell, uint64_t deadline) {
+  remote->board = board;
+  remote->asked_ns = remote->heard_ns = lvd_os_now_ns();
+  lvd_status status = lay_out(remote, link, image);
   if (status != LVD_OK) return status;
-  status = far->device
-               ? settle(far, link, child_bell, deadline)
+  status = remote->device
+               ? settle(remote, link, child_bell, deadline)
                : board->start(link->memory, link->base + link->size, child_bell, &link->peer);
   if (status != LVD_OK) return status;
-  status = await(far, link, is_there, deadline);
+  status = await(remote, link, is_there, deadline);
   if (status == LVD_OK || !board->describe) return status;
   char said[sizeof why], programs[sizeof why];
   snprintf(said, sizeof said, "%s", why);
@@ -220,43 +221,43 @@ static lvd_status boot(lvd_remote_side *far, lvd_link *link, const lvd_board *bo
   return lvd_window_refuse(status, "%.150s (%.240s)", said, programs);
 }
 
-lvd_status lvd_remote_start(lvd_remote_side *far, lvd_link *link, const lvd_board *board,
+lvd_status lvd_remote_start(lvd_remote_side *remote, lvd_link *link, const lvd_board *board,
                             const lvd_image *image, int child_bell, int64_t timeout_ns) {
   uint64_t deadline = lvd_os_now_ns() + (uint64_t)timeout_ns;
-  lvd_status status = boot(far, link, board, image->size, child_bell, deadline);
-  return status == LVD_OK ? run_image(far, link, image, deadline) : status;
+  lvd_status status = boot(remote, link, board, image->size, child_bell, deadline);
+  return status == LVD_OK ? run_image(remote, link, image, deadline) : status;
 }
 
-lvd_status lvd_remote_boot(lvd_remote_side *far, lvd_link *link, const lvd_board *board,
+lvd_status lvd_remote_boot(lvd_remote_side *remote, lvd_link *link, const lvd_board *board,
                            int child_bell, int64_t timeout_ns) {
-  return boot(far, link, board, 0, child_bell, lvd_os_now_ns() + (uint64_t)timeout_ns);
+  return boot(remote, link, board, 0, child_bell, lvd_os_now_ns() + (uint64_t)timeout_ns);
 }
 
-lvd_status lvd_remote_fits(const lvd_remote_side *far, const lvd_image *image) {
-  const lvd_window *w = far->window;
-  if (image->size > far->shape.image_size)
+lvd_status lvd_remote_fits(const lvd_remote_side *remote, const lvd_image *image) {
+  const lvd_window *w = remote->window;
+  if (image->size > remote->shape.image_size)
     return lvd_window_refuse(LVD_E_ARGUMENT,
                              "the image is larger than the window has room for: "
                              "%zu bytes of %llu",
-                             image->size, (unsigned long long)far->shape.image_size);
+                             image->size, (unsigned long long)remote->shape.image_size);
   uint64_t at = image->address ? image->address : w->low;
   if (at < w->low || at > w->high || image->size > w->high - at) return wrong_address();
   return LVD_OK;
 }
 
-lvd_status lvd_remote_run(lvd_remote_side *far, lvd_link *link, const lvd_image *image,
+lvd_status lvd_remote_run(lvd_remote_side *remote, lvd_link *link, const lvd_image *image,
                           int64_t timeout_ns) {
-  lvd_status status = lvd_remote_fits(far, image);
-  if (status == LVD_OK && !far->device)
-    status =
-        lvd_os_shared_commit(link->memory, far->board->own + far->shape.image, units(image->size));
+  lvd_status status = lvd_remote_fits(remote, image);
+  if (status == LVD_OK && !remote->device)
+    status = lvd_os_shared_commit(link->memory, remote->board->own + remote->shape.image,
+                                  units(image->size));
   if (status != LVD_OK) return status;
-  return run_image(far, link, image, lvd_os_now_ns() + (uint64_t)timeout_ns);
+  return run_image(remote, link, image, lvd_os_now_ns() + (uint64_t)timeout_ns);
 }
 
-lvd_status lvd_remote_stop(lvd_remote_side *far, lvd_link *link, int64_t timeout_ns) {
-  far->window->verb = LVD_WINDOW_STOP;
-  return command(far, link, lvd_os_now_ns() + (uint64_t)timeout_ns);
+lvd_status lvd_remote_stop(lvd_remote_side *remote, lvd_link *link, int64_t timeout_ns) {
+  remote->window->verb = LVD_WINDOW_STOP;
+  return command(remote, link, lvd_os_now_ns() + (uint64_t)timeout_ns);
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -274,8 +275,8 @@ static const char *cause_of(uint64_t cause) {
   return cause < 16 && said[cause] ? said[cause] : "a trap of an unknown kind";
 }
 
-lvd_status lvd_remote_outcome(const lvd_remote_side *far, char *text, size_t size) {
-  const lvd_window *w = far->window;
+lvd_status lvd_remote_outcome(const lvd_remote_side *remote, char *text, size_t size) {
+  const lvd_window *w = remote->window;
   uint32_t state = lvd_load_acquire_u32(&w->state);
   char raw[sizeof w->procedure + 1] = {0}, name[sizeof raw];
   memcpy(raw, w->procedure, sizeof w->procedure);
@@ -290,7 +291,7 @@ lvd_status lvd_remote_outcome(const lvd_remote_side *far, char *text, size_t siz
     return LVD_E_FAULT;
   case LVD_REMOTE_HUNG:
     snprintf(text, size, "%s: has run for %u ms without waiting (pc 0x%llx)", name,
-             far->shape.watch_ms, (unsigned long long)w->pc);
+             remote->shape.watch_ms, (unsigned long long)w->pc);
     return LVD_E_FAULT;
   case LVD_REMOTE_EXITED:
     snprintf(text, size, "the program behind the window has ended");
@@ -304,26 +305,26 @@ lvd_status lvd_remote_outcome(const lvd_remote_side *far, char *text, size_t siz
   }
 }
 
-lvd_status lvd_remote_ask(lvd_remote_side *far, lvd_link *link, char *text, size_t size) {
-  lvd_window *w = far->window;
+lvd_status lvd_remote_ask(lvd_remote_side *remote, lvd_link *link, char *text, size_t size) {
+  lvd_window *w = remote->window;
   uint64_t now = lvd_os_now_ns();
   uint32_t asked = lvd_load_relaxed_u32(&w->asked);
   if (lvd_load_relaxed_u32(&w->alive) == asked) {
-    far->heard_ns = now;
-    if (now - far->asked_ns < PING_NS) return LVD_OK;
+    remote->heard_ns = now;
+    if (now - remote->asked_ns < PING_NS) return LVD_OK;
     lvd_store_relaxed_u32(&w->asked, asked + 1);
-    far->asked_ns = now;
+    remote->asked_ns = now;
     lvd_os_socket_signal(link->bell_end);
     return LVD_OK;
   }
-  if (now - far->asked_ns < SILENT_NS) return LVD_OK;
+  if (now - remote->asked_ns < SILENT_NS) return LVD_OK;
   snprintf(text, size, "the processor behind the window does not answer");
   return LVD_E_PEER_GONE;
 }
 
-void lvd_remote_end(lvd_remote_side *far) {
-  if (far->window) lvd_os_shared_unmap(far->window, far->mapped, 0);
-  far->window = NULL;
-  if (far->device) far->device->close(far->device);
-  far->device = NULL;
+void lvd_remote_end(lvd_remote_side *remote) {
+  if (remote->window) lvd_os_shared_unmap(remote->window, remote->mapped, 0);
+  remote->window = NULL;
+  if (remote->device) remote->device->close(remote->device);
+  remote->device = NULL;
 }

@@ -77,24 +77,24 @@ size_t lvd_remote_base(const lvd_board *board, size_t image);
  * (lvd_window_error_text). */
 size_t lvd_remote_base_of(const lvd_os_device *device, const lvd_link *link, size_t image);
 /* Makes the window in the link's memory, starts the board, and has its loader run the image. */
-lvd_status lvd_remote_start(lvd_remote_side *far, lvd_link *link, const lvd_board *board,
+lvd_status lvd_remote_start(lvd_remote_side *remote, lvd_link *link, const lvd_board *board,
                             const lvd_image *image, int child_bell, int64_t timeout_ns);
 /* Only the first half of that, for images that come later. */
-lvd_status lvd_remote_boot(lvd_remote_side *far, lvd_link *link, const lvd_board *board,
+lvd_status lvd_remote_boot(lvd_remote_side *remote, lvd_link *link, const lvd_board *board,
                            int child_bell, int64_t timeout_ns);
 /* The image fits where it is to be loaded; else LVD_E_ARGUMENT. */
-lvd_status lvd_remote_fits(const lvd_remote_side *far, const lvd_image *image);
+lvd_status lvd_remote_fits(const lvd_remote_side *remote, const lvd_image *image);
 /* Runs an image while none runs; stops the running one. LVD_E_TIMEOUT, LVD_E_PEER_GONE. */
-lvd_status lvd_remote_run(lvd_remote_side *far, lvd_link *link, const lvd_image *image,
+lvd_status lvd_remote_run(lvd_remote_side *remote, lvd_link *link, const lvd_image *image,
                           int64_t timeout_ns);
-lvd_status lvd_remote_stop(lvd_remote_side *far, lvd_link *link, int64_t timeout_ns);
+lvd_status lvd_remote_stop(lvd_remote_side *remote, lvd_link *link, int64_t timeout_ns);
 /* Spins for a short time, for an answer that is expected soon. */
 bool lvd_remote_look_around(const lvd_window *w, bool (*done)(const lvd_window *));
 /* The loader's report. LVD_OK: it runs; LVD_E_FAULT, LVD_E_PEER_GONE: `text` says why. */
-lvd_status lvd_remote_outcome(const lvd_remote_side *far, char *text, size_t size);
+lvd_status lvd_remote_outcome(const lvd_remote_side *remote, char *text, size_t size);
 /* Called by the notifier: pings the processor. LVD_E_PEER_GONE: it did not answer in time. */
-lvd_status lvd_remote_ask(lvd_remote_side *far, lvd_link *link, char *text, size_t size);
-void lvd_remote_end(lvd_remote_side *far);
+lvd_status lvd_remote_ask(lvd_remote_side *remote, lvd_link *link, char *text, size_t size);
+void lvd_remote_end(lvd_remote_side *remote);
 
 /* Sets the calling thread's error text (lvd_window_error_text), and returns the status. */
 lvd_status lvd_window_refuse(lvd_status status, const char *format, ...) LVD_PRINTF(2, 3);

@@ -158,11 +158,11 @@ lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const void *arg
   lvd_store_relaxed_ptr(&c->fiber, NULL);
   lvd_store_relaxed_u32(&c->cancelled, 0);
   c->status = LVD_OK;
-  c->frame = (lvd_frame){.app = unit->app,
-                         .argument = copy,
-                         .argument_size = size,
-                         .result = result,
-                         .result_room = room};
+  c->frame = (lvd_call_frame){.app = unit->app,
+                              .argument = copy,
+                              .argument_size = size,
+                              .result = result,
+                              .result_room = room};
   lvd_store_relaxed_u64(&c->returned.word, 0);
   lvd_status status = copy && result ? LVD_OK : LVD_E_MEMORY;
   if (status == LVD_OK) {
@@ -264,7 +264,7 @@ void lvd_units_free(lvd_app *app) {
 static void run_call(void *argument) {
   lvd_call *c = argument;
   lvd_fiber *f = lvd_load_relaxed_ptr(&c->fiber);
-  lvd_frame frame = c->frame;
+  lvd_call_frame frame = c->frame;
   /* The caller polls the cache line of the result: it is written once, at the end. */
   LVD_ALIGNED(16) unsigned char result[LVD_CALL_INLINE_BYTES];
   if (frame.result == c->result) frame.result = memset(result, 0, frame.result_room);

@@ -26,7 +26,7 @@ struct lvd_call {
   lvd_procedure *procedure;
   lvd_aptr fiber; /* the callee's: the fiber that runs it or has run it; null: it has not arrived */
   uint32_t level, stack;
-  lvd_frame frame;
+  lvd_call_frame frame;
   LVD_ALIGNED(16) unsigned char argument[LVD_CALL_INLINE_BYTES];
   lvd_a32 cancelled;
   /* The caller's own. */

@@ -93,7 +93,7 @@ static void take_last_words(lvd_process *p, lvd_status why) {
 
 void lvd_process_parent_ended(lvd_link *link, lvd_status why) {
   lvd_process *p = lvd_process_of(link);
-  if (!p->far) take_last_words(p, why);
+  if (!p->remote) take_last_words(p, why);
   lvd_process_cancel_all(p);
   lvd_process_fail_calls(p, why);
   lvd_event_set(&p->over, 1);

@@ -36,7 +36,7 @@ typedef struct lvd_process {
   /* The child's. */
   lvd_status why; /* why it is to end: LVD_OK, LVD_E_PEER_GONE, ... */
   lvd_os_thread *watch;
-  lvd_remote_side *far; /* the parent's: state of the window, if it is behind one; or null */
+  lvd_remote_side *remote; /* the parent's: state of the window, if it is behind one; or null */
   /* The parent's: the other side has exited. The child's: it has finished with the link. */
   lvd_event over;
   lvd_a64 asked_ns; /* when it was asked to end, which its notifier reads; 0: not yet */

@@ -25,22 +25,22 @@ static void set_last_words(lvd_process *p, const char *text) {
 static void check_window(lvd_link *link) {
   lvd_process *p = lvd_process_of(link);
   char text[200];
-  lvd_status status = lvd_remote_outcome(p->far, text, sizeof text);
-  if (status != LVD_OK && !p->far->over) {
-    p->far->over = true;
+  lvd_status status = lvd_remote_outcome(p->remote, text, sizeof text);
+  if (status != LVD_OK && !p->remote->over) {
+    p->remote->over = true;
     lvd_os_eventfd_signal(link->own_bell);
     return;
   }
-  if (status == LVD_OK) status = lvd_remote_ask(p->far, link, text, sizeof text);
+  if (status == LVD_OK) status = lvd_remote_ask(p->remote, link, text, sizeof text);
   if (status == LVD_OK) return;
   if (!lvd_load_relaxed_u32(&link->segment->closing)) set_last_words(p, text);
   lvd_link_give_up(link, status);
 }
 
 void lvd_process_free_remote(lvd_process *p) {
-  if (p->far) lvd_remote_end(p->far);
-  free(p->far);
-  p->far = NULL;
+  if (p->remote) lvd_remote_end(p->remote);
+  free(p->remote);
+  p->remote = NULL;
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
@@ -57,8 +57,8 @@ static lvd_status await_service(lvd_process *p, int64_t timeout_ns) {
     if ((link->reaped = lvd_os_process_has_exited(&link->peer)))
       return lvd_window_refuse(LVD_E_PEER_GONE, "the board has ended before its program served");
     char text[200];
-    lvd_status far = p->far ? lvd_remote_outcome(p->far, text, sizeof text) : LVD_OK;
-    if (far != LVD_OK) return lvd_window_refuse(far, "%s before it served", text);
+    lvd_status remote = p->remote ? lvd_remote_outcome(p->remote, text, sizeof text) : LVD_OK;
+    if (remote != LVD_OK) return lvd_window_refuse(remote, "%s before it served", text);
     int64_t left = timeout_ns - (int64_t)(lvd_os_now_ns() - start);
     if (left <= 0) return lvd_window_refuse(LVD_E_TIMEOUT, "the program does not serve in time");
     lvd_os_signal_wait(link->bell_end, link->own_bell, &link->peer, left);
@@ -106,12 +106,12 @@ static lvd_status start_board(lvd_process *p, const lvd_board *board, const char
   int child_bell = -1;
   int64_t timeout_ns = o->timeout_ns ? o->timeout_ns : ATTACH_TIMEOUT_NS;
   lvd_window_refuse(LVD_OK, "%s", ""); /* clears the error text */
-  lvd_status status = (p->far = calloc(1, sizeof *p->far)) ? LVD_OK : LVD_E_MEMORY;
+  lvd_status status = (p->remote = calloc(1, sizeof *p->remote)) ? LVD_OK : LVD_E_MEMORY;
   if (status == LVD_OK && board->open)
-    status = lvd_board_open_before(board, &file, timeout_ns, &p->far->device);
+    status = lvd_board_open_before(board, &file, timeout_ns, &p->remote->device);
   if (status == LVD_OK) status = lvd_image_read(file, board, &image);
   if (status == LVD_OK) {
-    link->device = p->far->device;
+    link->device = p->remote->device;
     size_t base = link->device ? lvd_remote_base_of(link->device, link, image.size)
                                : lvd_remote_base(board, image.size);
     status = base ? lvd_link_make(link, p->unit.app, base, o->memory ? o->memory : MEMORY_BYTES,
@@ -119,7 +119,7 @@ static lvd_status start_board(lvd_process *p, const lvd_board *board, const char
                   : LVD_E_MEMORY;
   }
   if (status == LVD_OK)
-    status = lvd_remote_start(p->far, link, board, &image, child_bell, timeout_ns);
+    status = lvd_remote_start(p->remote, link, board, &image, child_bell, timeout_ns);
   lvd_os_close(child_bell);
   lvd_image_free(&image);
   const char *base = strrchr(file, '/');

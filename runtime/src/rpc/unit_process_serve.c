@@ -18,7 +18,7 @@ typedef struct lvd_served {
   lvd_fiber *fiber; /* once it runs */
   bool cancelled;
   lvd_event left; /* set if the fiber has failed and will not return */
-  lvd_frame frame;
+  lvd_call_frame frame;
   struct lvd_served *next, *previous;
   LVD_ALIGNED(16) lvd_record record;
   LVD_ALIGNED(16) unsigned char result[LVD_RECORD_INLINE_BYTES];
@@ -131,11 +131,11 @@ void lvd_process_take_call(lvd_process *p, const lvd_record *r) {
   s->process = p;
   s->record = *r;
   lvd_event_init(&s->left);
-  s->frame = (lvd_frame){.app = p->unit.app,
-                         .argument = s->record.data,
-                         .argument_size = r->size,
-                         .result = s->result,
-                         .result_room = r->room};
+  s->frame = (lvd_call_frame){.app = p->unit.app,
+                              .argument = s->record.data,
+                              .argument_size = r->size,
+                              .result = s->result,
+                              .result_room = r->room};
   if (r->offset) {
     s->frame.argument = lvd_process_at(link, r->offset);
     s->frame.result = lvd_process_at(link, r->offset + lvd_process_aligned(r->size));

@@ -151,7 +151,7 @@ static TASKID task_of(lvd_unit *maker, const message *m) {
 }
 
 /* Fails if the caller is no process. A process can only name its own tasks. */
-static lvd_status message_in(const lvd_frame *f, message *m) {
+static lvd_status message_in(const lvd_call_frame *f, message *m) {
   if (!lvd_unit_caller() || f->argument_size != sizeof *m) return LVD_E_STATE;
   memcpy(m, f->argument, sizeof *m);
   m->name[sizeof m->name - 1] = 0;
@@ -159,7 +159,7 @@ static lvd_status message_in(const lvd_frame *f, message *m) {
 }
 
 /* The task that the request names. On LVD_OK the lock is held. */
-static lvd_status take_task(const lvd_frame *f, message *m, TASKID *t) {
+static lvd_status take_task(const lvd_call_frame *f, message *m, TASKID *t) {
   LVD_NO_ABANDON;
   lvd_status status = message_in(f, m);
   if (status != LVD_OK) return status;
@@ -173,7 +173,7 @@ static lvd_status take_task(const lvd_frame *f, message *m, TASKID *t) {
   return status;
 }
 
-static lvd_status knows(lvd_frame *f) {
+static lvd_status knows(lvd_call_frame *f) {
   message m;
   LVD_NO_ABANDON;
   lvd_status status = message_in(f, &m);
@@ -189,7 +189,7 @@ static lvd_status knows(lvd_frame *f) {
 }
 
 /* While a task runs, only its fiber can drop it. */
-static lvd_status run(lvd_frame *f) {
+static lvd_status run(lvd_call_frame *f) {
   message m;
   TASKID t;
   lvd_status status = take_task(f, &m, &t);
@@ -210,7 +210,7 @@ static lvd_status run(lvd_frame *f) {
   return function ? LVD_OK : LVD_E_NOT_FOUND;
 }
 
-static lvd_status take_signal(lvd_frame *f) {
+static lvd_status take_signal(lvd_call_frame *f) {
   LVD_NO_ABANDON;
   message m;
   TASKID t;
@@ -221,7 +221,7 @@ static lvd_status take_signal(lvd_frame *f) {
   return status;
 }
 
-static lvd_status release(lvd_frame *f) {
+static lvd_status release(lvd_call_frame *f) {
   message m;
   LVD_NO_ABANDON;
   lvd_status status = message_in(f, &m);

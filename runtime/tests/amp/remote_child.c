@@ -8,7 +8,7 @@
 
 /* Floating point on a switched stack, if the processor has it. */
 #if !defined(__riscv) || defined(__riscv_flen)
-static lvd_status child_root(lvd_frame *f) {
+static lvd_status child_root(lvd_call_frame *f) {
   double x, r = 1;
   memcpy(&x, f->argument, 8);
   for (int i = 0; i < 60; i++) r = (r + x / r) / 2;
@@ -20,7 +20,7 @@ LVD_PROCEDURE(child_root)
 #endif
 
 /* 64-bit integers on a smaller processor: division, multiplication, shifts, signed and unsigned. */
-static lvd_status child_wide(lvd_frame *f) {
+static lvd_status child_wide(lvd_call_frame *f) {
   uint64_t x[2], y[8];
   if (f->argument_size != sizeof x || f->result_room < sizeof y) return LVD_E_ARGUMENT;
   memcpy(x, f->argument, sizeof x);
@@ -40,7 +40,7 @@ static lvd_status child_wide(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_wide)
 
-static lvd_status child_illegal(lvd_frame *f) {
+static lvd_status child_illegal(lvd_call_frame *f) {
   (void)f;
 #ifdef __riscv
   __asm__ volatile(".word 0");
@@ -57,28 +57,28 @@ LVD_PROCEDURE(child_illegal)
 #else
 #define NOWHERE 0x40000000000
 #endif
-static lvd_status child_wild(lvd_frame *f) {
+static lvd_status child_wild(lvd_call_frame *f) {
   (void)f;
   *(volatile uint32_t *)(uintptr_t)NOWHERE = 1;
   return LVD_OK;
 }
 LVD_PROCEDURE(child_wild)
 
-static lvd_status child_jumps(lvd_frame *f) {
+static lvd_status child_jumps(lvd_call_frame *f) {
   (void)f;
   ((void (*)(void))(uintptr_t)NOWHERE)();
   return LVD_OK;
 }
 LVD_PROCEDURE(child_jumps)
 
-static lvd_status child_hangs(lvd_frame *f) {
+static lvd_status child_hangs(lvd_call_frame *f) {
   for (;;) __asm__ volatile("" : : "r"(f) : "memory");
   return LVD_OK;
 }
 LVD_PROCEDURE(child_hangs)
 
 /* Overwrites all memory shared with the host, from its argument on. */
-static lvd_status child_scribbles(lvd_frame *f) {
+static lvd_status child_scribbles(lvd_call_frame *f) {
   uint64_t seed;
   memcpy(&seed, f->argument, 8);
   uint32_t *at = (uint32_t *)(uintptr_t)(f->argument_size == 16 ? 0x81000000 : 0x81101000);
@@ -91,7 +91,7 @@ static lvd_status child_scribbles(lvd_frame *f) {
 LVD_PROCEDURE(child_scribbles)
 
 /* From "in" to "out", each incremented, until the end. */
-static lvd_status child_plus_one(lvd_frame *f) {
+static lvd_status child_plus_one(lvd_call_frame *f) {
   (void)f;
   lvd_stream *in, *out;
   lvd_stream_options o = {.name = "in", .elem_size = 4};
@@ -112,7 +112,7 @@ static lvd_status child_plus_one(lvd_frame *f) {
 LVD_PROCEDURE(child_plus_one)
 
 /* Pushes one element, writes the rest, and never pushes it. */
-static lvd_status child_leaves_much(lvd_frame *f) {
+static lvd_status child_leaves_much(lvd_call_frame *f) {
   (void)f;
   lvd_stream *much;
   const lvd_stream_options o = {.name = "much", .elem_size = 4, .capacity = 1000};
@@ -130,7 +130,7 @@ static lvd_status child_leaves_much(lvd_frame *f) {
 LVD_PROCEDURE(child_leaves_much)
 
 /* Fails, and leaves its stream to be closed. */
-static lvd_status child_gives_up(lvd_frame *f) {
+static lvd_status child_gives_up(lvd_call_frame *f) {
   (void)f;
   lvd_stream *out;
   const lvd_stream_options o = {.name = "out", .elem_size = 4};
@@ -144,7 +144,7 @@ static lvd_status child_gives_up(lvd_frame *f) {
 LVD_PROCEDURE(child_gives_up)
 
 /* The sum of what arrives in "sum". */
-static lvd_status child_sums(lvd_frame *f) {
+static lvd_status child_sums(lvd_call_frame *f) {
   lvd_stream *in;
   const lvd_stream_options o = {.name = "sum", .elem_size = 4, .capacity = 1000};
   uint32_t sum = 0;

@@ -93,7 +93,7 @@ static void scribble(void) {
   for (int i = 0; i < 60000; i++) at[i] = (uint32_t)any();
 }
 
-static lvd_status levada_mcapi_node(lvd_frame *f) {
+static lvd_status levada_mcapi_node(lvd_call_frame *f) {
   rn_begin begin;
   hostile_way way;
   if (f->argument_size != sizeof begin + sizeof way) return LVD_E_ARGUMENT;

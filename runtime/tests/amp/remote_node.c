@@ -14,7 +14,7 @@
 static unsigned char buffer[MCAPI_MAX_MESSAGE_SIZE];
 static mcapi_domain_t domain;
 
-static lvd_status begins(const lvd_frame *f) {
+static lvd_status begins(const lvd_call_frame *f) {
   mcapi_info_t info = {0};
   mcapi_status_t s;
   HAS(f->argument_size == sizeof domain);
@@ -49,7 +49,7 @@ static lvd_status ends(void) {
 }
 
 /* Returns messages with each byte incremented, until an empty one arrives. */
-static lvd_status node_messages(lvd_frame *f) {
+static lvd_status node_messages(lvd_call_frame *f) {
   mcapi_status_t s;
   lvd_status status = begins(f);
   if (status != LVD_OK) return status;
@@ -97,7 +97,7 @@ static bool done(mcapi_request_t request, mcapi_status_t begun) {
 
 /* Receives at port 2 and returns from port 3 to the other's port 3, until a packet of one byte.
  * Several are held. */
-static lvd_status node_packets(lvd_frame *f) {
+static lvd_status node_packets(lvd_call_frame *f) {
   mcapi_status_t s;
   mcapi_request_t request;
   mcapi_pktchan_recv_hndl_t in;
@@ -140,7 +140,7 @@ static lvd_status node_packets(lvd_frame *f) {
 }
 LVD_PROCEDURE(node_packets)
 
-static lvd_status node_scalars(lvd_frame *f) {
+static lvd_status node_scalars(lvd_call_frame *f) {
   mcapi_status_t s;
   mcapi_request_t request;
   mcapi_sclchan_recv_hndl_t in;
@@ -181,7 +181,7 @@ static lvd_status node_scalars(lvd_frame *f) {
 LVD_PROCEDURE(node_scalars)
 
 /* Receives nothing, forever. */
-static lvd_status node_waits(lvd_frame *f) {
+static lvd_status node_waits(lvd_call_frame *f) {
   mcapi_status_t s;
   size_t size;
   lvd_status status = begins(f);
@@ -196,7 +196,7 @@ static lvd_status node_waits(lvd_frame *f) {
 LVD_PROCEDURE(node_waits)
 
 /* Fails after it has sent something. */
-static lvd_status node_fails(lvd_frame *f) {
+static lvd_status node_fails(lvd_call_frame *f) {
   mcapi_status_t s;
   size_t size;
   lvd_status status = begins(f);
@@ -210,7 +210,7 @@ static lvd_status node_fails(lvd_frame *f) {
 LVD_PROCEDURE(node_fails)
 
 /* Returns without finalizing. */
-static lvd_status node_returns(lvd_frame *f) {
+static lvd_status node_returns(lvd_call_frame *f) {
   lvd_status status = begins(f);
   if (status != LVD_OK) return status;
   HAS(own(1));
@@ -219,7 +219,7 @@ static lvd_status node_returns(lvd_frame *f) {
 LVD_PROCEDURE(node_returns)
 
 /* Called like any procedure: it has no agent. */
-static lvd_status node_without(lvd_frame *f) {
+static lvd_status node_without(lvd_call_frame *f) {
   mcapi_status_t s;
   (void)f;
   mcapi_finalize(&s);

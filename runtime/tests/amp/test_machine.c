@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef LEVADA_FAR_CHILD
-#define LEVADA_FAR_CHILD   ""
-#define LEVADA_FAR32_CHILD ""
+#ifndef LEVADA_REMOTE_CHILD
+#define LEVADA_REMOTE_CHILD   ""
+#define LEVADA_REMOTE32_CHILD ""
 #endif
 #ifndef LEVADA_NATIVE_CHILD
 #define LEVADA_NATIVE_CHILD ""
@@ -27,11 +27,17 @@ typedef struct kind {
 } kind;
 
 static const kind
-    qemu = {"qemu", LEVADA_FAR_CHILD, "\x13\x05\x70\0\x67\x80\0\0", "\0\0\0\0", "\x6f\0\0\0", 8, 4,
-            4},
-    qemu32 =
-        {"qemu32", LEVADA_FAR32_CHILD, "\x13\x05\x70\0\x67\x80\0\0", "\0\0\0\0", "\x6f\0\0\0", 8, 4,
+    qemu =
+        {"qemu", LEVADA_REMOTE_CHILD, "\x13\x05\x70\0\x67\x80\0\0", "\0\0\0\0", "\x6f\0\0\0", 8, 4,
          4},
+    qemu32 = {"qemu32",
+              LEVADA_REMOTE32_CHILD,
+              "\x13\x05\x70\0\x67\x80\0\0",
+              "\0\0\0\0",
+              "\x6f\0\0\0",
+              8,
+              4,
+              4},
     native = {"native", LEVADA_NATIVE_CHILD, "\xb8\x07\0\0\0\xc3", "\x0f\x0b", "\xeb\xfe", 6, 2, 2};
 
 static const kind *on_machine(const kind *k, const char *emulator) {
@@ -39,7 +45,7 @@ static const kind *on_machine(const kind *k, const char *emulator) {
 #ifdef LVD_EMULATED
   SKIP("an emulator within an emulator");
 #endif
-  if (!*LEVADA_FAR_CHILD) SKIP("no riscv64-linux-gnu-gcc: there is no loader");
+  if (!*LEVADA_REMOTE_CHILD) SKIP("no riscv64-linux-gnu-gcc: there is no loader");
   snprintf(command, sizeof command, "command -v %s >/dev/null", emulator);
   if (system(command) != 0) SKIP("no QEMU for it: install qemu-system-misc");
   return k;

@@ -10,9 +10,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#ifndef LEVADA_FAR_CHILD
-#define LEVADA_FAR_CHILD   "" /* no cross compiler */
-#define LEVADA_FAR32_CHILD ""
+#ifndef LEVADA_REMOTE_CHILD
+#define LEVADA_REMOTE_CHILD   "" /* no cross compiler */
+#define LEVADA_REMOTE32_CHILD ""
 #endif
 #ifndef LEVADA_NATIVE_CHILD
 #define LEVADA_NATIVE_CHILD "" /* not for this processor */
@@ -26,23 +26,31 @@ typedef struct machine {
   bool small;          /* 32 bits, no floating point */
 } machine;
 
-static const machine
-    qemu =
-        {"qemu:", "qemu:" LEVADA_FAR_CHILD, "\0\0\0\0", "\x67\x80\0\0", "\x6f\0\0\0", 4, 4, 4, 62,
-         false},
-    qemu32 = {"qemu32:",
-              "qemu32:" LEVADA_FAR32_CHILD,
-              "\0\0\0\0",
-              "\x67\x80\0\0",
-              "\x6f\0\0\0",
-              4,
-              4,
-              4,
-              62,
-              true},
-    native = {
-        "native:", "native:" LEVADA_NATIVE_CHILD, "\x0f\x0b", "\xc3", "\xeb\xfe", 2, 1, 2, 243,
-        false};
+static const machine qemu = {"qemu:",
+                             "qemu:" LEVADA_REMOTE_CHILD,
+                             "\0\0\0\0",
+                             "\x67\x80\0\0",
+                             "\x6f\0\0\0",
+                             4,
+                             4,
+                             4,
+                             62,
+                             false},
+                     qemu32 = {"qemu32:",
+                               "qemu32:" LEVADA_REMOTE32_CHILD,
+                               "\0\0\0\0",
+                               "\x67\x80\0\0",
+                               "\x6f\0\0\0",
+                               4,
+                               4,
+                               4,
+                               62,
+                               true},
+                     native = {"native:",  "native:" LEVADA_NATIVE_CHILD,
+                               "\x0f\x0b", "\xc3",
+                               "\xeb\xfe", 2,
+                               1,          2,
+                               243,        false};
 static const machine *on;
 
 static void on_machine(const machine *m, const char *emulator) {
@@ -50,7 +58,8 @@ static void on_machine(const machine *m, const char *emulator) {
 #ifdef LVD_EMULATED
   SKIP("an emulator within an emulator");
 #endif
-  if (!*LEVADA_FAR_CHILD) SKIP("no riscv64-linux-gnu-gcc: there is no program for the other side");
+  if (!*LEVADA_REMOTE_CHILD)
+    SKIP("no riscv64-linux-gnu-gcc: there is no program for the other side");
   snprintf(command, sizeof command, "command -v %s >/dev/null", emulator);
   if (system(command) != 0) SKIP("no QEMU for it: install qemu-system-misc");
   on = m;

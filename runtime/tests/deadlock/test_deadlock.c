@@ -98,7 +98,7 @@ void test_deadlock_of_three_processes(void) {
 static lvd_stream *kept;
 
 /* Waits for a stream; its other end belongs to the caller's caller. */
-static lvd_status parent_gets(lvd_frame *f) {
+static lvd_status parent_gets(lvd_call_frame *f) {
   uint64_t x;
   (void)f;
   return lvd_stream_get(kept, &x, sizeof x);

@@ -119,7 +119,7 @@ void test_deadlock_of_threads(void) {
 
 static lvd_stream *kept;
 
-static lvd_status gets_kept(lvd_frame *f) {
+static lvd_status gets_kept(lvd_call_frame *f) {
   uint64_t x;
   (void)f;
   return lvd_stream_get(kept, &x, sizeof x);

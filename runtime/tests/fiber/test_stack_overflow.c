@@ -38,7 +38,7 @@ static volatile int depth;
 static void digs(void *argument) { depth = dig(argument, 0, NULL); }
 
 static void nothing(void *argument) { (void)argument; }
-static lvd_status leaf(lvd_frame *f) {
+static lvd_status leaf(lvd_call_frame *f) {
   f->result_size = 0;
   return LVD_OK;
 }
@@ -226,7 +226,7 @@ __attribute__((noinline, no_sanitize("address"))) static void needs_much(void) {
 }
 PB_PROCEDURE(needs_much)
 
-static lvd_status much_in_call(lvd_frame *f) {
+static lvd_status much_in_call(lvd_call_frame *f) {
   (void)f;
   needs_much();
   return LVD_OK;

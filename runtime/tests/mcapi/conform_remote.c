@@ -112,7 +112,7 @@ void free(void *at) { (void)at; } /* freed with the case */
 
 /* ---- a case ---------------------------------------------------------------------------------- */
 
-static lvd_status conform(lvd_frame *f) {
+static lvd_status conform(lvd_call_frame *f) {
   said_case c;
   if (f->argument_size != sizeof c) return LVD_E_ARGUMENT;
   memcpy(&c, f->argument, sizeof c);

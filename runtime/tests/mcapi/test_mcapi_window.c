@@ -10,11 +10,11 @@
 
 #include "../amp/remote_hostile.h"
 
-#ifndef LEVADA_FAR_NODE
-#define LEVADA_FAR_NODE      "" /* no cross compiler */
-#define LEVADA_FAR_HOSTILE   ""
-#define LEVADA_FAR32_NODE    ""
-#define LEVADA_FAR32_HOSTILE ""
+#ifndef LEVADA_REMOTE_NODE
+#define LEVADA_REMOTE_NODE      "" /* no cross compiler */
+#define LEVADA_REMOTE_HOSTILE   ""
+#define LEVADA_REMOTE32_NODE    ""
+#define LEVADA_REMOTE32_HOSTILE ""
 #endif
 #ifndef LEVADA_NATIVE_NODE
 #define LEVADA_NATIVE_NODE "" /* not for this processor */
@@ -31,21 +31,22 @@ static void on_machine(const char *emulator) {
 #ifdef LVD_EMULATED
   SKIP("an emulator within an emulator");
 #endif
-  if (!*LEVADA_FAR_NODE) SKIP("no riscv64-linux-gnu-gcc: there is no program for the other side");
+  if (!*LEVADA_REMOTE_NODE)
+    SKIP("no riscv64-linux-gnu-gcc: there is no program for the other side");
   snprintf(command, sizeof command, "command -v %s >/dev/null", emulator);
   if (system(command) != 0) SKIP("no QEMU for it: install qemu-system-misc");
 }
 
 static void on_qemu(void) {
   on_machine("qemu-system-riscv64");
-  image = "qemu:" LEVADA_FAR_NODE;
-  hostile_image = "qemu:" LEVADA_FAR_HOSTILE;
+  image = "qemu:" LEVADA_REMOTE_NODE;
+  hostile_image = "qemu:" LEVADA_REMOTE_HOSTILE;
 }
 
 static void on_qemu32(void) {
   on_machine("qemu-system-riscv32");
-  image = "qemu32:" LEVADA_FAR32_NODE;
-  hostile_image = "qemu32:" LEVADA_FAR32_HOSTILE;
+  image = "qemu32:" LEVADA_REMOTE32_NODE;
+  hostile_image = "qemu32:" LEVADA_REMOTE32_HOSTILE;
 }
 
 static void on_native(void) {

@@ -3,10 +3,12 @@
 #include "../support/calling.h"
 #include "../support/procedures.h"
 
-static lvd_status sleeps(lvd_frame *f) { return lvd_fiber_sleep(*(const int64_t *)f->argument); }
+static lvd_status sleeps(lvd_call_frame *f) {
+  return lvd_fiber_sleep(*(const int64_t *)f->argument);
+}
 LVD_PROCEDURE(sleeps)
 
-static lvd_status crashes(lvd_frame *f) {
+static lvd_status crashes(lvd_call_frame *f) {
   (void)f;
   __builtin_trap();
 }

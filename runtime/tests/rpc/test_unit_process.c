@@ -412,7 +412,7 @@ void test_process_time_limits(void) {
 /* The child has made a call that does not return until it is told to. */
 static lvd_a32 takes_its_time, may_return, killed;
 
-static lvd_status parent_takes_its_time(lvd_frame *f) {
+static lvd_status parent_takes_its_time(lvd_call_frame *f) {
   (void)f;
   lvd_add_relaxed_u32(&takes_its_time, 1);
   while (!lvd_load_acquire_u32(&may_return)) lvd_fiber_yield();
@@ -426,7 +426,7 @@ static void outlive(void) {
   for (uint64_t end = now_ns() + 20000000; now_ns() < end;) lvd_fiber_yield();
 }
 
-static lvd_status parent_returns_late(lvd_frame *f) {
+static lvd_status parent_returns_late(lvd_call_frame *f) {
   (void)f;
   lvd_add_relaxed_u32(&takes_its_time, 1);
   outlive();
@@ -434,7 +434,7 @@ static lvd_status parent_returns_late(lvd_frame *f) {
 }
 LVD_PROCEDURE(parent_returns_late)
 
-static lvd_status parent_crashes(lvd_frame *f) {
+static lvd_status parent_crashes(lvd_call_frame *f) {
   (void)f;
   lvd_add_relaxed_u32(&takes_its_time, 1);
   outlive();

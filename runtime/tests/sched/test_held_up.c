@@ -35,7 +35,7 @@ static lvd_app *alone(lvd_runtime *rt, builder *b, const lvd_actor_class *cls) {
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-static lvd_status answers(lvd_frame *f) {
+static lvd_status answers(lvd_call_frame *f) {
   (void)f;
   return LVD_OK;
 }

@@ -65,7 +65,7 @@ static void expect_count(int count) {
 
 static void square(void) {}
 PB_PROCEDURE(square)
-static lvd_status for_calls(lvd_frame *f) { return f ? LVD_OK : LVD_E_STATE; }
+static lvd_status for_calls(lvd_call_frame *f) { return f ? LVD_OK : LVD_E_STATE; }
 LVD_PROCEDURE(for_calls)
 
 static void misspells(void) {

@@ -7,7 +7,7 @@
 
 static lvd_a32 running;
 
-static lvd_status parent_adds(lvd_frame *f) {
+static lvd_status parent_adds(lvd_call_frame *f) {
   if (f->argument_size != 8) return LVD_E_ARGUMENT;
   *(uint64_t *)f->result = *(const uint64_t *)f->argument + 1;
   f->result_size = 8;
@@ -17,7 +17,7 @@ LVD_PROCEDURE(parent_adds)
 
 /* Calls the child again, which is in a call of the parent's, and in a call to the parent. */
 static lvd_unit *unit;
-static lvd_status parent_calls(lvd_frame *f) {
+static lvd_status parent_calls(lvd_call_frame *f) {
   uint32_t x = (uint32_t) * (const uint64_t *)f->argument;
   size_t size = sizeof x;
   lvd_call *c;
@@ -30,7 +30,7 @@ static lvd_status parent_calls(lvd_frame *f) {
 LVD_PROCEDURE(parent_calls)
 
 /* Returns some time after it is cancelled. */
-static lvd_status parent_waits(lvd_frame *f) {
+static lvd_status parent_waits(lvd_call_frame *f) {
   lvd_status status;
   (void)f;
   lvd_add_relaxed_u32(&running, 1);
@@ -42,7 +42,7 @@ static lvd_status parent_waits(lvd_frame *f) {
 }
 LVD_PROCEDURE(parent_waits)
 
-static lvd_status not_for_children(lvd_frame *f) {
+static lvd_status not_for_children(lvd_call_frame *f) {
   CHECK(!f);
   return LVD_OK;
 }

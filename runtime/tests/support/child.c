@@ -30,7 +30,7 @@ static void show(const char *path) {
 
 /* ---- procedures -------------------------------------------------------------------------------- */
 
-static lvd_status child_sleeps(lvd_frame *f) {
+static lvd_status child_sleeps(lvd_call_frame *f) {
   return lvd_fiber_sleep(*(const int64_t *)f->argument);
 }
 LVD_PROCEDURE(child_sleeps)
@@ -38,7 +38,7 @@ LVD_PROCEDURE(child_sleeps)
 static lvd_a32 in_call;
 
 /* Until it is cancelled. */
-static lvd_status child_waits(lvd_frame *f) {
+static lvd_status child_waits(lvd_call_frame *f) {
   (void)f;
   lvd_store_release_u32(&in_call, 1);
   return lvd_fiber_sleep(INT64_MAX / 4);
@@ -55,7 +55,7 @@ static uint64_t fib(uint64_t n) {
 }
 
 /* Forks until some calls were stolen; returns their number. */
-static lvd_status child_forks(lvd_frame *f) {
+static lvd_status child_forks(lvd_call_frame *f) {
   uint64_t stolen = 0;
   while (stolen < 10) {
     LVD_FORK(first, fib, 12);
@@ -68,7 +68,7 @@ static lvd_status child_forks(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_forks)
 
-static lvd_status child_crashes(lvd_frame *f) {
+static lvd_status child_crashes(lvd_call_frame *f) {
   (void)f;
   volatile int *volatile nowhere = (volatile int *)64;
   *nowhere = 1;
@@ -77,7 +77,7 @@ static lvd_status child_crashes(lvd_frame *f) {
 LVD_PROCEDURE(child_crashes)
 
 /* Claims falsely that it has failed, in words that a real child would not use. */
-static lvd_status child_lies(lvd_frame *f) {
+static lvd_status child_lies(lvd_call_frame *f) {
   (void)f;
   lvd_record r = {.kind = LVD_RECORD_FAULT, .size = UINT32_MAX, .number = 7, .room = 7};
   memset(r.name, '!', sizeof r.name);
@@ -90,23 +90,23 @@ static lvd_status child_lies(lvd_frame *f) {
 LVD_PROCEDURE(child_lies)
 
 /* Each ends its process in its own way. */
-static lvd_status child_aborts(lvd_frame *f) {
+static lvd_status child_aborts(lvd_call_frame *f) {
   (void)f;
   abort();
 }
 LVD_PROCEDURE(child_aborts)
-static lvd_status child_exits(lvd_frame *f) {
+static lvd_status child_exits(lvd_call_frame *f) {
   leaves_memory();
   exit(*(const int *)f->argument);
 }
 LVD_PROCEDURE(child_exits)
-static lvd_status child_quits(lvd_frame *f) { _exit(*(const int *)f->argument); }
+static lvd_status child_quits(lvd_call_frame *f) { _exit(*(const int *)f->argument); }
 LVD_PROCEDURE(child_quits)
 static void *aborts(void *unused) {
   (void)unused;
   abort();
 }
-static lvd_status child_thread_aborts(lvd_frame *f) {
+static lvd_status child_thread_aborts(lvd_call_frame *f) {
   (void)f;
   pthread_t thread;
   return pthread_create(&thread, NULL, aborts, NULL) ? LVD_E_SYSTEM
@@ -114,20 +114,20 @@ static lvd_status child_thread_aborts(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_thread_aborts)
 
-static lvd_status child_fails(lvd_frame *f) {
+static lvd_status child_fails(lvd_call_frame *f) {
   (void)f;
   lvd_actor_fail(NULL, LVD_FAULT_CHECK, 0, "%s is not what it should be", "\x1b[31mthis");
 }
 LVD_PROCEDURE(child_fails)
 
-static lvd_status child_spins(lvd_frame *f) {
+static lvd_status child_spins(lvd_call_frame *f) {
   for (volatile size_t i = 0; i != 1; i = f->argument_size) {
   }
   return LVD_OK;
 }
 LVD_PROCEDURE(child_spins)
 
-static lvd_status child_sends(lvd_frame *f) {
+static lvd_status child_sends(lvd_call_frame *f) {
   const order *o = f->argument;
   lvd_stream *s;
   lvd_status status = open_stream(lvd_unit_parent(), o->back, o->capacity, o->threshold, &s);
@@ -139,7 +139,7 @@ static lvd_status child_sends(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_sends)
 
-static lvd_status child_receives(lvd_frame *f) {
+static lvd_status child_receives(lvd_call_frame *f) {
   const order *o = f->argument;
   lvd_stream *s;
   lvd_status status = open_stream(lvd_unit_parent(), o->name, o->capacity, o->threshold, &s);
@@ -153,7 +153,7 @@ static lvd_status child_receives(lvd_frame *f) {
 LVD_PROCEDURE(child_receives)
 
 /* Forwards what it gets. */
-static lvd_status child_pipes(lvd_frame *f) {
+static lvd_status child_pipes(lvd_call_frame *f) {
   const order *o = f->argument;
   lvd_stream *in, *out;
   lvd_status status = open_stream(lvd_unit_parent(), o->name, o->capacity, o->threshold, &in);
@@ -176,7 +176,7 @@ static lvd_status child_pipes(lvd_frame *f) {
 LVD_PROCEDURE(child_pipes)
 
 /* Owns the sending end of one stream, and waits for the other, perhaps without result. */
-static lvd_status child_waits_for_both(lvd_frame *f) {
+static lvd_status child_waits_for_both(lvd_call_frame *f) {
   const order *o = f->argument;
   lvd_stream *in, *out;
   uint64_t x;
@@ -191,7 +191,7 @@ static lvd_status child_waits_for_both(lvd_frame *f) {
 LVD_PROCEDURE(child_waits_for_both)
 
 /* Opens a stream, and does nothing with it. */
-static lvd_status child_opens(lvd_frame *f) {
+static lvd_status child_opens(lvd_call_frame *f) {
   const order *o = f->argument;
   lvd_stream *s;
   const lvd_stream_options so = {.name = o->name, .elem_size = (uint32_t)o->count};
@@ -202,7 +202,7 @@ static lvd_status child_opens(lvd_frame *f) {
 LVD_PROCEDURE(child_opens)
 
 /* Calls the parent as often as requested, with what it gets back; reports that in between. */
-static lvd_status child_calls_back(lvd_frame *f) {
+static lvd_status child_calls_back(lvd_call_frame *f) {
   const order *o = f->argument;
   uint64_t x = o->seed;
   lvd_status status = LVD_OK;
@@ -220,7 +220,7 @@ static lvd_status child_calls_back(lvd_frame *f) {
 LVD_PROCEDURE(child_calls_back)
 
 /* An argument and a result that are too large for a call to the parent. */
-static lvd_status child_calls_largely(lvd_frame *f) {
+static lvd_status child_calls_largely(lvd_call_frame *f) {
   static const unsigned char large[257];
   const lvd_call_options o = {.result_room = 257};
   lvd_call *c;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Twice a number of 32 bits. */
-static lvd_status twice(lvd_frame *f) {
+static lvd_status twice(lvd_call_frame *f) {
   uint32_t x;
   if (f->argument_size != sizeof x) return LVD_E_ARGUMENT;
   memcpy(&x, f->argument, sizeof x);
@@ -20,7 +20,7 @@ static lvd_status twice(lvd_frame *f) {
 LVD_PROCEDURE(twice)
 
 /* Reverses the bytes. */
-static lvd_status backwards(lvd_frame *f) {
+static lvd_status backwards(lvd_call_frame *f) {
   const unsigned char *from = f->argument;
   unsigned char *to = f->result;
   if (f->argument_size > f->result_room) return LVD_E_LIMIT;
@@ -31,7 +31,7 @@ static lvd_status backwards(lvd_frame *f) {
 LVD_PROCEDURE(backwards)
 
 /* Claims that its result is larger than its buffer. */
-static lvd_status overstates(lvd_frame *f) {
+static lvd_status overstates(lvd_call_frame *f) {
   f->result_size = f->result_room + 1000;
   return f->argument_size ? LVD_E_NOT_FOUND : LVD_OK;
 }

@@ -145,7 +145,7 @@ static int computes(int forks) {
     if (this_thread() != thread) __builtin_trap();
 }
 
-static lvd_status registered(lvd_frame *f) {
+static lvd_status registered(lvd_call_frame *f) {
   (void)f;
   return LVD_OK;
 }

@@ -491,7 +491,7 @@ fn serving_image(units: &Units) -> Option<PathBuf> {
 #include <levada/process.h>
 #include <string.h>
 static uint32_t calls;
-static lvd_status twice(lvd_frame *f) {
+static lvd_status twice(lvd_call_frame *f) {
   uint32_t x;
   if (f->argument_size != 4) return LVD_E_ARGUMENT;
   memcpy(&x, f->argument, 4);
@@ -502,7 +502,7 @@ static lvd_status twice(lvd_frame *f) {
   return LVD_OK;
 }
 LVD_PROCEDURE(twice)
-static lvd_status counted(lvd_frame *f) {
+static lvd_status counted(lvd_call_frame *f) {
   memcpy(f->result, &calls, 4);
   f->result_size = 4;
   return LVD_OK;
@@ -518,7 +518,7 @@ static void negate(void) {
   }
 }
 PB_PROCEDURE(negate)
-static lvd_status spoils(lvd_frame *f) {
+static lvd_status spoils(lvd_call_frame *f) {
   const lvd_stream_options o = {.name = "spoilt", .elem_size = 4, .threshold = 1};
   lvd_stream *s;
   int one = 1;
@@ -531,13 +531,13 @@ static lvd_status spoils(lvd_frame *f) {
   return LVD_OK;
 }
 LVD_PROCEDURE(spoils)
-static lvd_status wild(lvd_frame *f) {
+static lvd_status wild(lvd_call_frame *f) {
   (void)f;
   *(volatile uint32_t *)(uintptr_t)0x40000000000 = 1;
   return LVD_OK;
 }
 LVD_PROCEDURE(wild)
-static lvd_status hangs(lvd_frame *f) {
+static lvd_status hangs(lvd_call_frame *f) {
   for (;;) __asm__ volatile("" : : "r"(f) : "memory");
 }
 LVD_PROCEDURE(hangs)

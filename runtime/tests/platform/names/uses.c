@@ -52,7 +52,7 @@ static void streams(void) {
   CHECK(sum == 499500);
 }
 
-static lvd_status twice(lvd_frame *f) {
+static lvd_status twice(lvd_call_frame *f) {
   unsigned x;
   memcpy(&x, f->argument, sizeof x);
   x *= 2;

@@ -5,14 +5,14 @@
 #include <mcapi.h>
 #include <string.h>
 
-static lvd_status far_nothing(lvd_frame *f) {
+static lvd_status remote_nothing(lvd_call_frame *f) {
   (void)f;
   return LVD_OK;
 }
-LVD_PROCEDURE(far_nothing)
+LVD_PROCEDURE(remote_nothing)
 
 /* Each element of "to" goes back on "fro", until the end. */
-static lvd_status far_echo(lvd_frame *f) {
+static lvd_status remote_echo(lvd_call_frame *f) {
   lvd_stream *to, *fro;
   lvd_stream_options o = {.name = "to", .elem_size = 8, .capacity = 64, .threshold = 1};
   lvd_status status = lvd_stream_open(lvd_unit_parent(), &o, &to);
@@ -29,11 +29,11 @@ static lvd_status far_echo(lvd_frame *f) {
   lvd_stream_destroy(fro);
   return status == LVD_E_EOF ? LVD_OK : status;
 }
-LVD_PROCEDURE(far_echo)
+LVD_PROCEDURE(remote_echo)
 
 /* Reads all of "to", whose elements are of as many bytes as the argument says; the result is how many came
  * whose first and last bytes are as they should be. */
-static lvd_status far_sink(lvd_frame *f) {
+static lvd_status remote_sink(lvd_call_frame *f) {
   static unsigned char element[4096];
   uint32_t size;
   uint64_t good = 0;
@@ -50,10 +50,10 @@ static lvd_status far_sink(lvd_frame *f) {
   f->result_size = sizeof good;
   return status == LVD_E_EOF ? LVD_OK : status;
 }
-LVD_PROCEDURE(far_sink)
+LVD_PROCEDURE(remote_sink)
 
 /* Gives back all of "to" as it comes, and says how many that were. */
-static lvd_status far_gives_back(lvd_frame *f) {
+static lvd_status remote_gives_back(lvd_call_frame *f) {
   uint32_t size;
   uint64_t count = 0;
   memcpy(&size, f->argument, sizeof size);
@@ -71,13 +71,13 @@ static lvd_status far_gives_back(lvd_frame *f) {
   f->result_size = sizeof count;
   return status == LVD_E_EOF ? LVD_OK : status;
 }
-LVD_PROCEDURE(far_gives_back)
+LVD_PROCEDURE(remote_gives_back)
 
 /* ---- an MCAPI node: 2 of the domain that the argument says ------------------------------------ */
 
 static unsigned char buffer[MCAPI_MAX_MESSAGE_SIZE];
 
-static mcapi_endpoint_t begins(const lvd_frame *f, mcapi_domain_t *domain) {
+static mcapi_endpoint_t begins(const lvd_call_frame *f, mcapi_domain_t *domain) {
   mcapi_info_t info;
   mcapi_status_t s;
   memcpy(domain, f->argument, sizeof *domain);
@@ -86,7 +86,7 @@ static mcapi_endpoint_t begins(const lvd_frame *f, mcapi_domain_t *domain) {
 }
 
 /* Each goes back, until one without bytes comes. */
-static lvd_status far_messages(lvd_frame *f) {
+static lvd_status remote_messages(lvd_call_frame *f) {
   mcapi_domain_t domain;
   mcapi_status_t s;
   size_t size;
@@ -100,9 +100,9 @@ static lvd_status far_messages(lvd_frame *f) {
   mcapi_finalize(&s);
   return s == MCAPI_SUCCESS ? LVD_OK : LVD_E_STATE;
 }
-LVD_PROCEDURE(far_messages)
+LVD_PROCEDURE(remote_messages)
 
-static lvd_status far_packets(lvd_frame *f) {
+static lvd_status remote_packets(lvd_call_frame *f) {
   mcapi_domain_t domain;
   mcapi_status_t s;
   mcapi_request_t r;
@@ -120,4 +120,4 @@ static lvd_status far_packets(lvd_frame *f) {
   mcapi_finalize(&s);
   return s == MCAPI_SUCCESS ? LVD_OK : LVD_E_STATE;
 }
-LVD_PROCEDURE(far_packets)
+LVD_PROCEDURE(remote_packets)

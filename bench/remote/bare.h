@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What c/bare.c and far/bare.c share: the least with which a host and a machine of QEMU's can be measured, and
+/* What c/bare.c and remote/bare.c share: the least with which a host and a machine of QEMU's can be measured, and
  * nothing of Levada's. */
 #ifndef BENCH_BARE_H
 #define BENCH_BARE_H
