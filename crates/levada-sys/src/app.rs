@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An application: how it begins, runs, rests and ends.
+//! An application of the runtime: start, pause, drain, stop, progress, placement.
 
 use crate::convert::{said, timeout_ns};
 use crate::{Error, Network, Runtime, Status, ffi};
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// One loaded network with its own state.
 pub struct App {
     pub(crate) raw: NonNull<ffi::lvd_app>,
-    // In this order: the application goes first, then what it stands on.
+    // Dropped in this order: the application before the network and the runtime that it uses.
     pub(crate) network: Arc<Network>,
     pub(crate) runtime: Runtime,
 }
@@ -20,8 +20,8 @@ pub struct App {
 unsafe impl Send for App {}
 unsafe impl Sync for App {}
 
-/// Characters of a unit: "frames".
-const UNIT: usize = 64;
+/// Maximum length in bytes of the name of a unit of progress, such as "frames".
+const UNIT_BYTES_MAX: usize = 64;
 
 impl App {
     fn call(
@@ -36,7 +36,7 @@ impl App {
         &self.network
     }
 
-    /// The same, for who needs its code for longer than the application lives.
+    /// The network, shared: keeps its code loaded longer than the application lives.
     pub fn network_arc(&self) -> Arc<Network> {
         self.network.clone()
     }
@@ -45,31 +45,31 @@ impl App {
         self.call(ffi::lvd_app_start)
     }
 
-    /// The same, but it is paused from its beginning.
+    /// Starts the application paused: nothing runs before [`App::resume`].
     pub fn start_paused(&self) -> Result<(), Error> {
         self.call(ffi::lvd_app_start_paused)
     }
 
-    /// It goes before others of its priority, or does not any more.
-    pub fn reserve_rate(&self, promised: bool) {
+    /// Sets or clears a rate reservation: an application with one runs before others of its priority.
+    pub fn reserve_rate(&self, reserved: bool) {
         // SAFETY: the application is live.
-        unsafe { ffi::lvd_app_reserve_rate(self.raw.as_ptr(), promised) };
+        unsafe { ffi::lvd_app_reserve_rate(self.raw.as_ptr(), reserved) };
     }
 
-    /// Nothing more of it begins. Fails with [`Status::TIME`] if a firing lasts longer than `timeout`;
-    /// it is paused all the same.
+    /// Pauses the application: no firing begins after this. [`Status::TIMEOUT`]: a firing still runs after `timeout`;
+    /// it is the last one, and the application is paused nevertheless.
     pub fn pause(&self, timeout: Duration) -> Result<(), Error> {
         // SAFETY: the application is live.
         Status(unsafe { ffi::lvd_app_pause_timeout(self.raw.as_ptr(), timeout_ns(Some(timeout))) })
             .check()
     }
 
-    /// Told to end, or out of itself: nothing of it begins any more.
+    /// Whether the application is ending or has ended: no firing begins any more.
     pub fn is_ending(&self) -> bool {
         self.state() == ffi::LVD_APP_ENDING || self.has_ended()
     }
 
-    /// [`App::wait`] would return at once.
+    /// Whether [`App::wait`] would return at once.
     pub fn has_ended(&self) -> bool {
         self.state() == ffi::LVD_APP_ENDED
     }
@@ -83,35 +83,35 @@ impl App {
         self.call(ffi::lvd_app_resume)
     }
 
-    /// Ends its sources; what is in flight comes out, and then it ends by itself. Fails with
-    /// [`Status::UNKNOWN`] if no actor is without inputs. A C program is asked to return.
+    /// Drains the application: its sources fire no more, elements in flight are processed, and it ends. A C program is
+    /// asked to return from `main`. [`Status::NOT_FOUND`]: every actor has inputs.
     pub fn drain(&self) -> Result<(), Error> {
         self.call(ffi::lvd_app_drain)
     }
 
-    /// Takes that back, of a C program that has not heard of it; fails with [`Status::STATE`] if it has.
+    /// Cancels the drain of a C program that has not yet read the request. [`Status::STATE`]: it has.
     pub fn cancel_drain(&self) -> Result<(), Error> {
         self.call(ffi::lvd_app_cancel_drain)
     }
 
-    /// No source of it begins another firing for as long as it rests.
-    pub fn hold_sources(&self, rests: bool) -> Result<(), Error> {
+    /// Holds or releases the sources: while they are held, none begins a firing.
+    pub fn hold_sources(&self, held: bool) -> Result<(), Error> {
         // SAFETY: the application is live.
-        Status(unsafe { ffi::lvd_app_hold_sources(self.raw.as_ptr(), rests) }).check()
+        Status(unsafe { ffi::lvd_app_hold_sources(self.raw.as_ptr(), held) }).check()
     }
 
-    /// Ends it as if nothing more could fire; what is in flight is dropped.
+    /// Ends the application as if nothing could fire any more; elements in flight are dropped.
     pub fn exit(&self) {
         // SAFETY: the application is live.
         unsafe { ffi::lvd_app_exit(self.raw.as_ptr()) }
     }
 
-    /// Calls `then` once, from a thread of the runtime, when it has ended and nothing of it runs any
-    /// more: [`App::wait`] returns soon after that. To be called before it is started, once.
+    /// Calls `then` once, on a thread of the runtime, when the application has ended and nothing of it runs;
+    /// [`App::wait`] returns soon after. Call this at most once, before the application is started.
     pub fn on_end(&self, then: impl FnOnce() + Send + 'static) -> Result<(), Error> {
         type Then = Box<dyn FnOnce() + Send>;
         unsafe extern "C" fn ended(data: *mut c_void, _: ffi::lvd_status) {
-            // SAFETY: the block holds what is put there below, or zero.
+            // SAFETY: the block holds the pointer written below, or zeros.
             let then = unsafe { (*data.cast::<*mut Then>()).as_mut() };
             if let Some(then) = then {
                 // SAFETY: it came from Box::into_raw, and this runs once.
@@ -123,7 +123,7 @@ impl App {
         static KEY: u8 = 0;
         let key = (&raw const KEY).cast();
         let size = size_of::<*mut Then>();
-        // SAFETY: the application is live, the key an address of ours.
+        // SAFETY: the application is live; the key is the address of a static variable of this function.
         let block = unsafe { ffi::lvd_app_data(self.raw.as_ptr(), key, size, Some(ended)) };
         let Some(block) = NonNull::new(block.cast::<*mut Then>()) else {
             return Status(ffi::LVD_E_MEMORY).check();
@@ -133,32 +133,33 @@ impl App {
         Ok(())
     }
 
-    /// Ends it between two firings, and waits until it has ended.
+    /// Stops the application between two firings and waits for its end.
     pub fn stop(&self) -> Result<(), Error> {
         self.stop_timeout(None)
     }
 
-    /// The same. Fails with [`Status::TIME`] if that lasts longer than `timeout`; it ends all the same.
+    /// Like [`App::stop`], with a timeout. [`Status::TIMEOUT`]: it has not ended yet; it will.
     pub fn stop_timeout(&self, timeout: Option<Duration>) -> Result<(), Error> {
         // SAFETY: the application is live.
         Status(unsafe { ffi::lvd_app_stop_timeout(self.raw.as_ptr(), timeout_ns(timeout)) }).check()
     }
 
-    /// How it ended; [`Status::TIME`] if it runs still after `timeout` (`None`: for ever).
+    /// Waits for the end and returns how the application ended. [`Status::TIMEOUT`]: it still runs after `timeout`
+    /// (`None`: no limit).
     pub fn wait(&self, timeout: Option<Duration>) -> Status {
         // SAFETY: the application is live.
         Status(unsafe { ffi::lvd_app_wait(self.raw.as_ptr(), timeout_ns(timeout)) })
     }
 
-    /// What it has done, in its own unit; `None` if it never said.
+    /// Progress, as the name of the unit and a count; `None` if the application has never reported any.
     pub fn progress(&self) -> Option<(String, u64)> {
         let mut unit = std::ptr::null();
         // SAFETY: the application is live, `unit` valid.
         let done = unsafe { ffi::lvd_app_get_progress(self.raw.as_ptr(), &mut unit) };
-        (!unit.is_null()).then(|| (said(unit, UNIT), done))
+        (!unit.is_null()).then(|| (said(unit, UNIT_BYTES_MAX), done))
     }
 
-    /// How many bytes of its input it has taken, and of how many; a total of 0 is unknown. `None` if it has not said.
+    /// Bytes of input consumed, and the total; a total of 0 is unknown. `None` if the application has reported neither.
     pub fn input_progress(&self) -> Option<(u64, u64)> {
         let mut total = 0;
         // SAFETY: the application is live, `total` valid.
@@ -171,20 +172,20 @@ impl App {
         Status(unsafe { ffi::lvd_app_move(self.raw.as_ptr(), actor, worker) }).check()
     }
 
-    /// Nothing but this has the core of `worker` from now on, until it is unloaded. `Status::STATE`: the
-    /// core is somebody's already, or the last one.
+    /// Reserves the core of `worker` for this application until it is unloaded. [`Status::STATE`]: the core is reserved
+    /// already, or is the last one.
     pub fn reserve_core(&self, worker: u32) -> Result<(), Error> {
         // SAFETY: the application is live.
         Status(unsafe { ffi::lvd_core_reserve_for(self.raw.as_ptr(), worker) }).check()
     }
 
-    /// The core of `worker`, which was taken for nobody, is its own in the same way.
+    /// Reserves for this application, in the same way, a core that has no worker running and no owner.
     pub fn transfer_core(&self, worker: u32) -> Result<(), Error> {
         // SAFETY: the application is live.
         Status(unsafe { ffi::lvd_core_transfer(self.raw.as_ptr(), worker) }).check()
     }
 
-    /// Who waits for whom, in words.
+    /// What each actor, fiber and thread waits for, as text.
     pub fn wait_report(&self) -> String {
         let mut buffer = vec![0u8; 16 << 10];
         // SAFETY: the application is live, the buffer as large as is said.

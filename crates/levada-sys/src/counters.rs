@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What workers, actors, channels and fibers have done so far.
+//! Counters of workers, actors, channels and fibers.
 
 use crate::convert::text;
 use crate::{App, Error, Status, ffi};
 use std::time::Duration;
 
-/// What a worker did so far.
+/// Counters of a worker.
 pub type WorkerCounters = ffi::lvd_worker_counters;
-/// What a channel carried so far, for one of its consumers.
+/// Counters of a channel, for one of its consumers.
 pub type ChannelCounters = ffi::lvd_channel_counters;
 
 #[derive(Clone, Debug, Default)]
 pub struct ActorCounters {
     pub name: String,
-    /// Where it is.
+    /// Index of its current worker.
     pub worker: u32,
-    /// Where it shall be: by the last move, or by the runtime's, from a worker that is stuck.
+    /// Index of its future worker: set by the last move, or by the runtime when its worker is blocked.
     pub target: u32,
     pub firings: u64,
     pub activations: u64,
     pub busy: Duration,
     pub longest: Duration,
-    /// The run that it is in until now, once it lasts for milliseconds; else zero.
+    /// Duration of the current activation once it lasts for milliseconds; else zero.
     pub runs: Duration,
-    /// At the moment: for a channel, or for what is outside; or it has ended.
+    /// It waits for a channel or for external input, or has ended.
     pub waits: bool,
-    /// For what is outside, in the middle of a firing.
+    /// It waits for external input in the middle of a firing.
     pub waits_external: bool,
-    /// Of the main of a C program: what its fibers compute, which is not in `busy`.
+    /// For the actor of a C program: CPU time of its fibers, which is not part of `busy`.
     pub fibers: Duration,
 }
 
 impl ActorCounters {
-    /// CPU time, that of a C program's fibers with it.
+    /// CPU time, including the fibers of a C program.
     pub fn computed(&self) -> Duration {
         self.busy + self.fibers
     }
@@ -44,19 +44,19 @@ pub struct Counters {
     pub actors: Vec<ActorCounters>,
     /// One for each consumer of each channel.
     pub channels: Vec<ChannelCounters>,
-    /// CPU time of its fibers on each worker: of a C program, all that it computes there.
+    /// CPU time of its fibers on each worker.
     pub fibers: Vec<Duration>,
-    /// What it has counted itself, and of what.
+    /// Progress: the name of the unit, and the count.
     pub progress: Option<(String, u64)>,
 }
 
-/// While they are read, others may have the reader's core for some milliseconds: so often they are read anew until what was
-/// counted meanwhile is next to nothing.
-const TRIES: u32 = 8;
-const NOTHING: u64 = 64;
+/// The reader may lose its core for milliseconds while it reads. The counters are read again, at most so many times,
+/// until the progress made meanwhile is at most one unit, or 1/64 of the total.
+const READS_MAX: u32 = 8;
+const PROGRESS_FRACTION: u64 = 64;
 
 impl Counters {
-    /// CPU time of all of it.
+    /// CPU time of the whole application.
     pub fn busy(&self) -> Duration {
         let actors = self.actors.iter().map(|a| a.busy);
         actors.chain(self.fibers.iter().copied()).sum()
@@ -65,18 +65,18 @@ impl Counters {
 
 impl App {
     pub fn counters(&self) -> Result<Counters, Error> {
-        let done = |told: &Option<(String, u64)>| told.as_ref().map_or(0, |t| t.1);
-        for tries in 1.. {
+        let done = |progress: &Option<(String, u64)>| progress.as_ref().map_or(0, |t| t.1);
+        for reads in 1.. {
             let before = done(&self.progress());
             let read = self.read_counters()?;
             let progress = self.progress();
             let more = done(&progress).saturating_sub(before);
-            if more <= 1 + before / NOTHING || tries == TRIES {
+            if more <= 1 + before / PROGRESS_FRACTION || reads == READS_MAX {
                 let progress = progress.map(|(unit, now)| (unit, now - more / 2));
                 return Ok(Counters { progress, ..read });
             }
         }
-        unreachable!("it has been read")
+        unreachable!("the last read returns")
     }
 
     fn read_counters(&self) -> Result<Counters, Error> {

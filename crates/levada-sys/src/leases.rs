@@ -11,7 +11,7 @@ pub struct Leases(());
 pub type LeaseCore = ffi::lvd_lease_core;
 
 impl Leases {
-    /// Before there is a runtime. `Status::STATE`: another process gives them; `Status::UNKNOWN`: they are
+    /// Before there is a runtime. `Status::STATE`: another process gives them; `Status::NOT_FOUND`: they are
     /// off.
     pub fn begin() -> Result<Leases, Error> {
         // SAFETY: no pointers.

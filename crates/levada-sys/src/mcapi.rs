@@ -36,7 +36,7 @@ pub fn domains() -> Result<Vec<u32>, Error> {
     }
 }
 
-/// Looks at one. [`Status::UNKNOWN`]: there is none; [`Status::LAYOUT`]: no file of this version.
+/// Looks at one. [`Status::NOT_FOUND`]: there is none; [`Status::ABI`]: no file of this version.
 pub fn look(number: u32) -> Result<Domain, Error> {
     let mut seen = ffi::lvd_mcapi_domain_info {
         number,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The runtime: one worker per core, which all applications share.
+//! The runtime: one worker per core, shared by all applications.
 
 use crate::convert::{text, timeout_ns};
 use crate::{Error, Status, WorkerCounters, ffi};
@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a runtime is set up; zeros are the runtime's own choice.
+/// Options of a runtime; zero selects the runtime's default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RuntimeOptions {
     pub workers: u32,
@@ -18,43 +18,43 @@ pub struct RuntimeOptions {
     /// CPU time of one action before its application is stopped; zero: no limit.
     pub action_time_limit: Duration,
     pub schedule: Schedule,
-    /// The real-time priority of what runs applications; 0: they are of the usual class.
+    /// Real-time priority of the threads that run applications; 0: the normal scheduling class.
     pub realtime: u32,
-    /// So many bytes a second an application may print; 0: as many as it likes.
+    /// Limit of console output per application, in bytes per second; 0: no limit.
     pub output_bytes_per_s: u64,
 }
 
-/// Which of the actors that can fire on a worker goes next, where priorities and promises leave a choice.
+/// Which ready actor of a worker runs next, among those equal in priority and rate reservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Schedule {
-    /// The one that could fire first.
+    /// The one that has been ready longest.
     #[default]
     EventDriven,
-    /// The next one in the order of loading, behind the one that ran last, and round.
+    /// The next one in the order of loading, cyclically.
     RoundRobin,
 }
 
-/// The highest priority that `RuntimeOptions::realtime` takes: two above it are what serves the workers.
+/// Maximum of `RuntimeOptions::realtime`. The two priorities above it are reserved for urgent fibers and service threads.
 pub const REALTIME_MAX: u32 = 97;
 
-/// Does the system let this process have a runtime of that real-time priority?
+/// Whether the system allows this process a runtime of that real-time priority.
 pub fn realtime_allowed(realtime: u32) -> bool {
     // SAFETY: no memory is passed.
     unsafe { ffi::lvd_realtime_allowed(realtime) }
 }
 
-/// What is called when a worker has something to do after a time in which none had.
-struct Awake(Box<dyn Fn() + Send + Sync>);
+/// The function to call when a worker gets work after a period in which all were idle.
+struct WakeHook(Box<dyn Fn() + Send + Sync>);
 
-impl std::fmt::Debug for Awake {
+impl std::fmt::Debug for WakeHook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Awake")
+        f.write_str("WakeHook")
     }
 }
 
-unsafe extern "C" fn awake(this: *mut c_void) {
-    // SAFETY: the `Awake` that the runtime was made with, which outlives it.
-    let this = unsafe { &*this.cast::<Awake>() };
+unsafe extern "C" fn on_wakeup(this: *mut c_void) {
+    // SAFETY: the `WakeHook` passed to lvd_runtime_create; it outlives the runtime.
+    let this = unsafe { &*this.cast::<WakeHook>() };
     (this.0)();
 }
 
@@ -62,8 +62,8 @@ unsafe extern "C" fn awake(this: *mut c_void) {
 struct RuntimeHandle {
     raw: NonNull<ffi::lvd_runtime>,
     realtime: u32,
-    /// Dropped when there is no runtime any more to call it.
-    _awake: Box<Awake>,
+    /// Dropped after the runtime, which calls it.
+    _hook: Box<WakeHook>,
 }
 
 // SAFETY: all calls on a runtime are thread-safe.
@@ -72,23 +72,23 @@ unsafe impl Sync for RuntimeHandle {}
 
 impl Drop for RuntimeHandle {
     fn drop(&mut self) {
-        // SAFETY: made by lvd_runtime_create; applications hold an Arc of this, so none is left.
+        // SAFETY: made by lvd_runtime_create; every application holds an Arc of this, so none exists.
         unsafe { ffi::lvd_runtime_destroy(self.raw.as_ptr()) }
     }
 }
 
-/// One worker per core. Cheap to clone; ends with the last clone and the last application.
+/// A runtime: one worker per core. Cheap to clone; destroyed with its last clone and last application.
 #[derive(Clone, Debug)]
 pub struct Runtime(Arc<RuntimeHandle>);
 
 impl Runtime {
-    /// `wakes` is called on a thread of the runtime's when a worker has something to do after a time in which none
-    /// had (`rests`). It must not block, nor panic.
+    /// Creates a runtime and starts its workers. `hook` is called on a thread of the runtime when a worker gets work after
+    /// a period in which all were idle ([`Runtime::is_idle`]). It must not block or panic.
     pub fn new(
         options: &RuntimeOptions,
-        wakes: impl Fn() + Send + Sync + 'static,
+        hook: impl Fn() + Send + Sync + 'static,
     ) -> Result<Runtime, Error> {
-        let wakes = Box::new(Awake(Box::new(wakes)));
+        let hook = Box::new(WakeHook(Box::new(hook)));
         let raw = ffi::lvd_runtime_options {
             workers: options.workers,
             spin_us: options.spin_us,
@@ -100,35 +100,35 @@ impl Runtime {
             entities: 0,
             realtime: options.realtime,
             output_bytes_per_s: options.output_bytes_per_s,
-            on_wakeup: Some(awake),
-            argument: (&raw const *wakes).cast_mut().cast(),
+            on_wakeup: Some(on_wakeup),
+            argument: (&raw const *hook).cast_mut().cast(),
         };
         let mut out = std::ptr::null_mut();
         // SAFETY: both pointers are valid for the call.
         Status(unsafe { ffi::lvd_runtime_create(&raw, &mut out) }).check()?;
         let raw = NonNull::new(out).ok_or(Error {
             status: Status::OK,
-            why: "the runtime gave nothing".to_string(),
+            why: "the library returned no runtime".to_string(),
         })?;
         Ok(Runtime(Arc::new(RuntimeHandle {
             raw,
             realtime: options.realtime,
-            _awake: wakes,
+            _hook: hook,
         })))
     }
 
-    /// For calls that this crate does not make; it lives as long as this.
+    /// The pointer, for calls that this crate does not wrap; valid as long as this handle.
     pub fn raw(&self) -> *mut ffi::lvd_runtime {
         self.0.raw.as_ptr()
     }
 
-    /// The real-time priority of what runs applications, if it has one.
+    /// The real-time priority of the threads that run applications; `None`: the normal class.
     pub fn realtime(&self) -> Option<u32> {
         Some(self.0.realtime).filter(|&p| p > 0)
     }
 
-    /// The calling thread controls what runs here: where the workers have a real-time priority it has a higher one from
-    /// now on, so that it has its turn whatever they compute. What it starts is of the usual class.
+    /// Gives the calling thread the service priority, which is above that of the workers, so that it runs whatever they
+    /// compute; nothing if the workers have the normal class. Its children have the normal class.
     pub fn serve(&self) {
         // SAFETY: the handle is live.
         unsafe { ffi::lvd_thread_set_service_priority(self.raw()) }
@@ -139,21 +139,21 @@ impl Runtime {
         unsafe { ffi::lvd_worker_count(self.raw()) }
     }
 
-    /// No worker has had anything to do for a while; the next one that has makes the runtime call what it was made with.
+    /// Whether every worker has been idle for a while; the next one that gets work calls the hook.
     pub fn is_idle(&self) -> bool {
         // SAFETY: the handle is live.
         unsafe { ffi::lvd_runtime_is_idle(self.raw()) }
     }
 
-    /// Nothing runs on the core of `worker` any more when this returns. `Status::STATE`: it was taken
-    /// already, or is the last one.
+    /// Removes the core of `worker` from the running set, and returns when nothing runs on it. [`Status::STATE`]: it was
+    /// removed already, or is the last one.
     pub fn reserve_core(&self, worker: u32) -> Result<(), Error> {
         // SAFETY: the handle is live.
         Status(unsafe { ffi::lvd_core_reserve(self.raw(), worker) }).check()
     }
 
-    /// The same, waiting no longer than that. `Status::TIME`: somebody is there still, as the error says, and all
-    /// is as it was.
+    /// Like [`Runtime::reserve_core`], with a timeout. [`Status::TIMEOUT`]: an entity is still there, which the error
+    /// names, and nothing has changed.
     pub fn reserve_core_timeout(&self, worker: u32, timeout: Duration) -> Result<(), Error> {
         let mut why = [0 as c_char; 256];
         // SAFETY: the handle is live, the buffer as large as is said.
@@ -167,7 +167,7 @@ impl Runtime {
             )
         });
         status.check().map_err(|e| match status {
-            Status::TIME => Error {
+            Status::TIMEOUT => Error {
                 status,
                 why: text(why.as_ptr()),
             },
@@ -180,10 +180,10 @@ impl Runtime {
         Status(unsafe { ffi::lvd_core_release(self.raw(), worker) }).check()
     }
 
-    /// The workers whose core is for all.
-    pub fn open(&self) -> Vec<u32> {
-        let given = |&w: &u32| self.worker_counters(w).is_ok_and(|c| c.available);
-        (0..self.workers()).filter(given).collect()
+    /// The workers whose core is in the running set.
+    pub fn available_workers(&self) -> Vec<u32> {
+        let available = |&w: &u32| self.worker_counters(w).is_ok_and(|c| c.available);
+        (0..self.workers()).filter(available).collect()
     }
 
     pub fn worker_counters(&self, worker: u32) -> Result<WorkerCounters, Error> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How a call ended: its status, and the error that comes of one that is not good.
+//! The status of a call of the C library, and the error made of a status that is not `LVD_OK`.
 
 use crate::ffi;
 use std::ffi::CStr;
@@ -11,12 +11,12 @@ pub struct Status(pub ffi::lvd_status);
 impl Status {
     pub const OK: Status = Status(ffi::LVD_OK);
     pub const STATE: Status = Status(ffi::LVD_E_STATE);
-    pub const TIME: Status = Status(ffi::LVD_E_TIMEOUT);
+    pub const TIMEOUT: Status = Status(ffi::LVD_E_TIMEOUT);
     pub const FAULT: Status = Status(ffi::LVD_E_FAULT);
     pub const DEADLOCK: Status = Status(ffi::LVD_E_DEADLOCK);
     pub const STOPPED: Status = Status(ffi::LVD_E_STOPPED);
-    pub const LAYOUT: Status = Status(ffi::LVD_E_ABI);
-    pub const UNKNOWN: Status = Status(ffi::LVD_E_NOT_FOUND);
+    pub const ABI: Status = Status(ffi::LVD_E_ABI);
+    pub const NOT_FOUND: Status = Status(ffi::LVD_E_NOT_FOUND);
     pub const ARGUMENT: Status = Status(ffi::LVD_E_ARGUMENT);
 
     pub fn name(self) -> &'static str {
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Status {
     }
 }
 
-/// A call that failed: its status, and the sentence that came with it, if any.
+/// A failed call: its status, and the sentence that the library wrote, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     pub status: Status,

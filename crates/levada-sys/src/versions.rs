@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A new version of an application: what it takes over, or inherits, from the old one.
+//! Upgrades: what a new version of an application takes from the old one.
 
 use crate::convert::text;
 use crate::{App, Error, Status, ffi};
 use std::ffi::c_char;
 
 impl App {
-    /// What `old` leaves when it comes to a good end is for this one, which is not started yet. Both are
-    /// kept until then, or until [`App::leaves_nothing`].
+    /// When `old` ends successfully, its persistent data passes to this application, which is not started yet. Keep both
+    /// until then, or until [`App::discard_data`].
     pub fn set_data_successor(&self, old: &App) -> Result<(), Error> {
         // SAFETY: both applications are live.
         Status(unsafe { ffi::lvd_app_set_data_successor(self.raw.as_ptr(), old.raw.as_ptr()) })
             .check()
     }
 
-    /// What it leaves ends with it, whoever was to have it.
-    pub fn leaves_nothing(&self) {
-        // SAFETY: the application is live; null is nobody.
+    /// The persistent data of this application is freed with it, and passes to no successor.
+    pub fn discard_data(&self) {
+        // SAFETY: the application is live; null stands for no successor.
         unsafe { ffi::lvd_app_set_data_successor(std::ptr::null_mut(), self.raw.as_ptr()) };
     }
 
-    /// What actors that both have do not take along from `old`, in words: one thing a line.
+    /// What actors of both versions cannot take from `old`, as text: one line each.
     pub fn reset_report(&self, old: &App) -> String {
         let ask = |text: &mut [u8]| {
             // SAFETY: both applications are live, the buffer as large as is said.
@@ -35,9 +35,8 @@ impl App {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// It goes on where `old` is, which is paused: what both have in common goes along. The old one is as it
-    /// was, and is to be [finished](App::finish) before this one is started. Fails with [`Status::STATE`] where
-    /// that is not possible at this moment.
+    /// Continues from the state of `old`, which is paused: actors and channels of both versions keep their state. `old`
+    /// is unchanged; end it by [`App::exit`] before this application is started. [`Status::STATE`]: not possible now.
     pub fn upgrade_from(&self, old: &App) -> Result<(), Error> {
         let mut why = [0 as c_char; 512];
         // SAFETY: both applications are live, the buffer as large as is said.
@@ -58,7 +57,8 @@ impl App {
         }
     }
 
-    /// Whether natives of versions before it have left something that nobody has asked for: their code ends it.
+    /// Whether it holds persistent data that no native has requested. It is freed by functions in the code that made
+    /// it, which must stay loaded.
     pub fn has_unclaimed_data(&self) -> bool {
         // SAFETY: the application is live.
         unsafe { ffi::lvd_app_has_unclaimed_data(self.raw.as_ptr()) }

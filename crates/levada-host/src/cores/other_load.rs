@@ -16,7 +16,7 @@ const USAGE_FRACTION_MIN: f64 = 0.05;
 impl HostContext {
     /// The CPUs that are reserved. A worker that is not pinned to a CPU has none.
     pub fn reserved_cpus(&self) -> BTreeSet<i32> {
-        let open = self.runtime.open();
+        let open = self.runtime.available_workers();
         let closed = (0..self.runtime.workers()).filter(|worker| !open.contains(worker));
         let cpus = closed.filter_map(|w| self.runtime.worker_counters(w).ok());
         cpus.map(|c| c.cpu).filter(|&cpu| cpu >= 0).collect()

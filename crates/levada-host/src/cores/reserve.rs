@@ -86,7 +86,7 @@ impl HostContext {
 
     /// The cores that are not reserved, the cheapest to vacate first.
     pub(crate) fn cheapest_to_vacate(&self, name: &str) -> Result<Vec<u32>, Refusal> {
-        let (mut open, mut loads) = (self.runtime.open(), self.loads());
+        let (mut open, mut loads) = (self.runtime.available_workers(), self.loads());
         let isolated = self.isolated_processes().map(|isolated| isolated.loads());
         for (load, more) in loads.iter_mut().zip(isolated.into_iter().flatten()) {
             *load += more * 1e9;
@@ -150,7 +150,7 @@ impl HostContext {
         }
         let taken = runtime.reserve_core_timeout(worker, within);
         taken.map_err(|e| match e.status {
-            Status::TIME => Occupied::By(format!("worker {worker}: {}", e.why)),
+            Status::TIMEOUT => Occupied::By(format!("worker {worker}: {}", e.why)),
             _ => Occupied::Taken,
         })?;
         // From here on no isolated application starts there.
@@ -169,7 +169,7 @@ impl HostContext {
     fn would_strand(&self, worker: u32) -> Option<String> {
         let runtime = &self.runtime;
         let rest: Vec<u32> = runtime
-            .open()
+            .available_workers()
             .into_iter()
             .filter(|&w| w != worker)
             .collect();

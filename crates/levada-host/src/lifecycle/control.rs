@@ -52,7 +52,7 @@ impl Host {
         let mut held = hosted.lock_limited();
         // An application that has not started cannot be paused; the runtime returns the error.
         let begun = hosted.app.pause(Duration::ZERO);
-        if !matches!(&begun, Err(e) if e.status == Status::TIME) {
+        if !matches!(&begun, Err(e) if e.status == Status::TIMEOUT) {
             self.check_done(begun, &hosted, name, "paused")?;
         }
         // Before the wait, so that queries see the new state meanwhile.
@@ -64,7 +64,7 @@ impl Host {
         hosted.recent.rate_missed.store(false, Ordering::Relaxed);
         let left = until.saturating_duration_since(Instant::now());
         match hosted.app.pause(left) {
-            Err(e) if e.status == Status::TIME => Err(still_running(&hosted, within)),
+            Err(e) if e.status == Status::TIMEOUT => Err(still_running(&hosted, within)),
             // It has ended meanwhile.
             Err(e) if e.status == Status::STATE => Ok(()),
             done => self.check_done(done, &hosted, name, "paused"),
@@ -169,7 +169,7 @@ impl Host {
     /// Refuses to move an actor to a worker with a reserved core.
     pub(crate) fn check_not_reserved(&self, worker: u32, actor: &str) -> Result<(), Refusal> {
         let workers = self.shared.machine.workers();
-        if worker as usize >= workers || self.shared.runtime.open().contains(&worker) {
+        if worker as usize >= workers || self.shared.runtime.available_workers().contains(&worker) {
             return Ok(());
         }
         let what = format!("{actor} cannot be moved: {}", self.reservation_text(worker));

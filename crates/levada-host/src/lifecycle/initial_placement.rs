@@ -14,7 +14,7 @@ use levada_map::{Graph, Machine, Placement, place};
 
 impl Host {
     pub(crate) fn are_available(&self, workers: &[u32]) -> bool {
-        let open = self.shared.runtime.open();
+        let open = self.shared.runtime.available_workers();
         workers.iter().all(|worker| open.contains(worker))
     }
 
@@ -26,7 +26,10 @@ impl Host {
         known: bool,
         load_by_others: &[f64],
     ) -> Result<Vec<u32>, Refusal> {
-        let (machine, open) = (&self.shared.machine, self.shared.runtime.open());
+        let (machine, open) = (
+            &self.shared.machine,
+            self.shared.runtime.available_workers(),
+        );
         let inside = |core: u32| open.iter().position(|&c| c == core).map(|c| c as u32);
         for pin in &mut graph.pins {
             if let Some(core) = pin.filter(|&core| inside(core).is_none()) {

@@ -335,7 +335,7 @@ impl Host {
 fn cannot_load(class: &str, e: levada_sys::Error) -> Refusal {
     let kind = match e.status {
         // The network is wrong.
-        Status::ARGUMENT | Status::LAYOUT => Kind::Failed,
+        Status::ARGUMENT | Status::ABI => Kind::Failed,
         _ => Kind::Limit,
     };
     Refusal::new(kind, format!("{class} cannot be loaded: {e}"))

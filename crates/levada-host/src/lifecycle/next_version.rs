@@ -39,7 +39,7 @@ impl Host {
         // Pins are inherited, unless a placement gives new ones.
         if load.pins.is_empty() && !load.exclusive {
             pins = inherited_pins(&load.network, &old);
-            let open = self.shared.runtime.open();
+            let open = self.shared.runtime.available_workers();
             let there = |pin: &Option<u32>| pin.filter(|core| open.contains(core));
             load.pins = pins.iter().map(there).collect();
         }

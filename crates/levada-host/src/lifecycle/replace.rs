@@ -40,7 +40,7 @@ impl Host {
     ) -> Result<Arc<HostedApp>, Refusal> {
         let (name, until) = (new.name.clone(), deadline(within));
         let given_up = |why: Refusal| {
-            old.app.leaves_nothing();
+            old.app.discard_data();
             self.remove_number(new.number);
             Err(why)
         };
@@ -295,7 +295,7 @@ fn try_transfer(
     if state != Some(State::Loaded) {
         let left = until.saturating_duration_since(Instant::now());
         old.app.pause(left).map_err(|e| match e.status {
-            Status::TIME => TransferError::Now("a firing lasts".to_string()),
+            Status::TIMEOUT => TransferError::Now("a firing lasts".to_string()),
             _ => TransferError::Ended,
         })?;
     }

@@ -43,7 +43,7 @@ impl Host {
         }
         let lasting = |hosted: &HostedApp| {
             let done = hosted.app.stop_timeout(left());
-            done.is_err_and(|e| e.status == Status::TIME)
+            done.is_err_and(|e| e.status == Status::TIMEOUT)
         };
         all()
             .filter(|(_, hosted)| lasting(hosted))
@@ -145,7 +145,7 @@ impl Host {
         let _hand = hosted.lock_control(until)?;
         let mut held = hosted.lock_limited();
         match hosted.app.drain().map_err(|e| e.status) {
-            Err(Status::UNKNOWN) => {
+            Err(Status::NOT_FOUND) => {
                 let what = format!("{} has no source that could be ended", hosted.name);
                 return Err(Refusal::new(Kind::Conflict, what).help("stop it at once with --now"));
             }

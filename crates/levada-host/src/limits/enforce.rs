@@ -185,7 +185,7 @@ fn set_limited(shared: &HostContext, hosted: &HostedApp, wanted: bool, held: &mu
         true => hosted.app.pause(Duration::ZERO),
         false => hosted.app.resume(),
     };
-    if done.is_ok() || matches!(done, Err(e) if e.status == Status::TIME) {
+    if done.is_ok() || matches!(done, Err(e) if e.status == Status::TIMEOUT) {
         *held = wanted;
     }
 }

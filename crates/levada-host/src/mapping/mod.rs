@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 /// A mix of the applications that share the cores.
 pub(crate) fn mix(shared: &HostContext, mut apps: Vec<App>) -> Mix {
-    let open = shared.runtime.open();
+    let open = shared.runtime.available_workers();
     // An actor pinned to a reserved core runs elsewhere until the core is returned.
     for actor in apps.iter_mut().flat_map(|app| &mut app.actors) {
         actor.pin = actor.pin.filter(|core| open.contains(core));

@@ -301,7 +301,7 @@ impl Monitor<'_> {
         let before = self.balancer.take().filter(|_| is_recent);
         let running = |state| matches!(state, State::Running | State::Draining);
         let all = self.living(running);
-        self.available_workers = self.shared.runtime.open();
+        self.available_workers = self.shared.runtime.available_workers();
         let (alone, mut all): (Vec<_>, Vec<_>) = all
             .into_iter()
             .partition(|h: &Arc<HostedApp>| h.exclusive.is_some());

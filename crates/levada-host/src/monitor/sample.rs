@@ -147,7 +147,7 @@ impl Monitor<'_> {
                 .check(self.shared, &watched.hosted, fires);
         }
         // A core was reserved or returned.
-        if self.shared.runtime.open() != self.available_workers {
+        if self.shared.runtime.available_workers() != self.available_workers {
             self.restart();
             return;
         }

@@ -67,7 +67,7 @@ impl From<RestoreWhat> for Restore {
 fn give_leases() -> Option<Leases> {
     match Leases::begin() {
         Ok(leases) => Some(leases),
-        Err(e) if [Status::STATE, Status::UNKNOWN].contains(&e.status) => None,
+        Err(e) if [Status::STATE, Status::NOT_FOUND].contains(&e.status) => None,
         Err(e) => {
             say!("programs beside this host do not share its cores: no leases: {e}");
             None

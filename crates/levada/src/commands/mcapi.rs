@@ -60,7 +60,7 @@ impl Snapshot {
                 }
                 Seen { number, domain }
             })
-            .filter(|s| !matches!(&s.domain, Err(e) if e.status == Status::UNKNOWN))
+            .filter(|s| !matches!(&s.domain, Err(e) if e.status == Status::NOT_FOUND))
             .collect();
         Ok(Snapshot { at, domains })
     }
@@ -326,7 +326,7 @@ fn to_text(before: &Snapshot, now: &Snapshot) -> String {
 
 fn problem(e: &Error) -> String {
     match e.status {
-        Status::LAYOUT => "of another version, or damaged".to_string(),
+        Status::ABI => "of another version, or damaged".to_string(),
         _ => e.to_string(),
     }
 }
@@ -474,7 +474,7 @@ fn clean(args: &CleanArgs) -> Result<ExitCode, Failure> {
 
 fn clean_problem(e: &Error) -> String {
     match e.status {
-        Status::LAYOUT => {
+        Status::ABI => {
             "left alone: a process of another version of Levada is at work in it".to_string()
         }
         _ => format!("left alone: {e}"),

@@ -318,7 +318,7 @@ fn until_end(
     let step = Duration::from_millis(if progress.is_some() { 50 } else { 250 });
     loop {
         let status = app.wait(Some(step));
-        if status != Status::TIME {
+        if status != Status::TIMEOUT {
             return Ok(status);
         }
         if let Some(progress) = &mut progress {
