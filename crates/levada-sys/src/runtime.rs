@@ -34,7 +34,8 @@ pub enum Schedule {
     RoundRobin,
 }
 
-/// Maximum of `RuntimeOptions::realtime`. The two priorities above it are reserved for urgent fibers and service threads.
+/// Maximum of `RuntimeOptions::realtime`. The two priorities above it are reserved for urgent fibers and service
+/// threads.
 pub const REALTIME_MAX: u32 = 97;
 
 /// Whether the system allows this process a runtime of that real-time priority.
@@ -82,8 +83,8 @@ impl Drop for RuntimeHandle {
 pub struct Runtime(Arc<RuntimeHandle>);
 
 impl Runtime {
-    /// Creates a runtime and starts its workers. `hook` is called on a thread of the runtime when a worker gets work after
-    /// a period in which all were idle ([`Runtime::is_idle`]). It must not block or panic.
+    /// Creates a runtime and starts its workers. `hook` is called on a thread of the runtime when a worker gets work
+    /// after a period in which all were idle ([`Runtime::is_idle`]). It must not block or panic.
     pub fn new(
         options: &RuntimeOptions,
         hook: impl Fn() + Send + Sync + 'static,
@@ -145,8 +146,8 @@ impl Runtime {
         unsafe { ffi::lvd_runtime_is_idle(self.raw()) }
     }
 
-    /// Removes the core of `worker` from the running set, and returns when nothing runs on it. [`Status::STATE`]: it was
-    /// removed already, or is the last one.
+    /// Removes the core of `worker` from the running set, and returns when nothing runs on it. [`Status::STATE`]: it
+    /// was removed already, or is the last one.
     pub fn reserve_core(&self, worker: u32) -> Result<(), Error> {
         // SAFETY: the handle is live.
         Status(unsafe { ffi::lvd_core_reserve(self.raw(), worker) }).check()
