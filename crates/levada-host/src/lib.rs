@@ -40,6 +40,7 @@ pub use crate::model::error::{Kind, Refusal};
 pub use crate::model::events::{Event, EventKind, Events};
 pub use crate::model::limits::Limits;
 pub use crate::model::outcome::{Ended, Outcome, action_of};
+pub use crate::model::unconsumed::{Unconsumed, UnconsumedChannel};
 pub use crate::persist::journal::signal_name;
 pub use crate::util::launch_env::remember;
 pub use crate::util::process::{has_ended, is_stopped, peer};

@@ -2,13 +2,31 @@
 //! Counters of workers, actors, channels and fibers.
 
 use crate::convert::text;
-use crate::{App, Error, Status, ffi};
+use crate::{ActorShape, App, Error, Status, ffi};
 use std::time::Duration;
 
 /// Counters of a worker.
 pub type WorkerCounters = ffi::lvd_worker_counters;
 /// Counters of a channel, for one of its consumers.
 pub type ChannelCounters = ffi::lvd_channel_counters;
+
+impl ChannelCounters {
+    /// The actor and the port that put elements into it; `None`: the program outside of the network.
+    pub fn producer<'a>(&self, actors: &'a [ActorShape]) -> Option<(&'a str, &'a str)> {
+        let actor = actors.get(self.from.actor as usize)?;
+        Some((&actor.name, port(&actor.outputs, self.from.port)))
+    }
+
+    /// The actor and the port that take its elements; `None`: the program outside of the network.
+    pub fn consumer<'a>(&self, actors: &'a [ActorShape]) -> Option<(&'a str, &'a str)> {
+        let actor = actors.get(self.to.actor as usize)?;
+        Some((&actor.name, port(&actor.inputs, self.to.port)))
+    }
+}
+
+fn port(ports: &[String], index: u32) -> &str {
+    ports.get(index as usize).map_or("", String::as_str)
+}
 
 #[derive(Clone, Debug, Default)]
 pub struct ActorCounters {

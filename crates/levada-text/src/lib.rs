@@ -40,6 +40,14 @@ pub fn escaped_line(text: &str) -> Cow<'_, str> {
     escaped_but(text, |_| false)
 }
 
+/// "1 error", "2 errors".
+pub fn plural(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -90,6 +90,7 @@ impl Registry {
 mod tests {
     use super::*;
     use crate::model::outcome::Outcome;
+    use crate::model::unconsumed::Unconsumed;
     use levada_sys::Counters;
     use std::time::SystemTime;
 
@@ -122,6 +123,7 @@ mod tests {
                 shapes: Vec::new(),
                 progress: None,
                 moves: 0,
+                unconsumed: Unconsumed::default(),
             };
             table.record_end(ended, State::Ended);
         }

@@ -26,6 +26,7 @@ use crate::isolated::neighbor_updates::NeighborUpdates;
 use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
 use crate::model::events::{EventKind, Events};
+use crate::model::unconsumed;
 use crate::protocol::{
     Application, Details, Failed, LoadRequest, MoveRequest, Unloaded, Why, Worker,
 };
@@ -236,6 +237,11 @@ impl Isolated {
             let how = details.application.outcome.take();
             details.application.outcome = how.map(|how| self.with_memory_note(how));
         }
+        let application = &mut details.application;
+        unconsumed::cut(
+            &mut application.unconsumed,
+            &mut application.unconsumed_omitted,
+        );
         let mut known = self.record();
         match &known.outcome {
             // Its process may have ended since, and what the supervisor has found out is more precise.
@@ -450,7 +456,8 @@ impl Isolated {
             };
             match done {
                 // Its end is announced before it is removed.
-                Ok(unloaded) => {
+                Ok(mut unloaded) => {
+                    unconsumed::cut(&mut unloaded.unconsumed, &mut unloaded.unconsumed_omitted);
                     self.wait_over(REPLY_TIMEOUT);
                     self.kill_unloaded();
                     return Ok(Unloaded {
@@ -476,6 +483,8 @@ impl Isolated {
             told_after: last.told_after,
             firings: last.firings,
             progress: last.progress,
+            unconsumed: last.unconsumed,
+            unconsumed_omitted: last.unconsumed_omitted,
         })
     }
 

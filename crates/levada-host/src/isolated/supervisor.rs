@@ -12,6 +12,7 @@ use crate::isolated::{GUARD_TIMEOUT, Isolated, ProcessRecord, REPLY_TIMEOUT, pro
 use crate::model::app_state::State;
 use crate::model::events::{EventKind, Events};
 use crate::model::outcome::Outcome;
+use crate::model::unconsumed::{self, Unconsumed};
 use crate::persist::partial_outputs;
 use crate::protocol::Details;
 use serde::Deserialize;
@@ -31,6 +32,8 @@ struct ChildEvent {
     event: EventKind,
     #[serde(default)]
     detail: String,
+    #[serde(flatten)]
+    unconsumed: Unconsumed,
     #[serde(default)]
     actor: Option<String>,
     #[serde(default)]
@@ -39,14 +42,29 @@ struct ChildEvent {
     to: Option<u32>,
 }
 
+/// The end of the application: the event, and the outcome as text.
+struct AppEnd {
+    event: EventKind,
+    how: String,
+    unconsumed: Unconsumed,
+}
+
 /// Interval for repeating a notification to a busy listener.
 const NOTIFY_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Isolated {
     /// Handles an event of the child; an end is returned, to be examined.
-    fn handle_event(&self, told: ChildEvent, events: &Events) -> Option<(EventKind, String)> {
+    fn handle_event(&self, told: ChildEvent, events: &Events) -> Option<AppEnd> {
         match told.event {
-            EventKind::Ended | EventKind::Failed => return Some((told.event, told.detail)),
+            event @ (EventKind::Ended | EventKind::Failed) => {
+                let mut unconsumed = told.unconsumed;
+                unconsumed::cut(&mut unconsumed.channels, &mut unconsumed.omitted);
+                return Some(AppEnd {
+                    event,
+                    how: told.detail,
+                    unconsumed,
+                });
+            }
             EventKind::Loaded | EventKind::Unloaded => {}
             // It was loaded paused.
             EventKind::Resumed if std::mem::take(&mut self.record().starting) => {}
@@ -74,7 +92,7 @@ impl Isolated {
                 }
                 end.is_none()
             });
-            let Some((event, how)) = end else {
+            let Some(mut end) = end else {
                 return false;
             };
             // Between the end of the old version and the start of the new one.
@@ -89,17 +107,16 @@ impl Isolated {
                     continue; // a new version is in its place
                 }
             }
-            let how = match event {
-                EventKind::Failed => self.with_memory_note(how),
-                _ => how,
-            };
-            self.record_end(event, how, says, events);
+            if end.event == EventKind::Failed {
+                end.how = self.with_memory_note(end.how);
+            }
+            self.record_end(end, says, events);
             return true;
         }
     }
 
     /// Records the end; the first report counts. `says`: the child has just reported its final status.
-    fn record_end(&self, event: EventKind, how: String, says: bool, events: &Events) {
+    fn record_end(&self, end: AppEnd, says: bool, events: &Events) {
         let mut forgotten = false;
         let mut known = loop {
             let known = self.record();
@@ -124,17 +141,19 @@ impl Isolated {
         if !says {
             application.mark_silent(silent);
         }
-        application.state = match event {
+        application.state = match end.event {
             EventKind::Failed => State::Failed,
             _ => State::Ended,
         };
-        application.outcome = Some(how.clone());
+        application.outcome = Some(end.how.clone());
+        application.unconsumed = end.unconsumed.channels.clone();
+        application.unconsumed_omitted = end.unconsumed.omitted;
         application.memory = 0;
-        known.outcome = Some(how.clone());
+        known.outcome = Some(end.how.clone());
         let told = known.announced;
         drop(known);
         if told {
-            events.emit(event, &self.name, how);
+            events.emit_end(end.event, &self.name, end.how, end.unconsumed);
         }
         self.changed.notify_all();
     }
@@ -197,7 +216,12 @@ pub(crate) fn supervise(
         EventKind::Failed => with_crash_record(how, &place.crash_record_path()),
         _ => how,
     };
-    isolated.record_end(event, how, false, events);
+    let end = AppEnd {
+        event,
+        how,
+        unconsumed: Unconsumed::default(),
+    };
+    isolated.record_end(end, false, events);
     // A process that ended while it was writing has left a partial output.
     let out = isolated.outputs().into_iter().map(PathBuf::from);
     partial_outputs::remove_all_soon(out.filter_map(partial_outputs::output).collect());

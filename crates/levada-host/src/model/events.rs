@@ -2,6 +2,7 @@
 //! The event log: numbered events of a host in order. The last ones are kept for late readers. A follower that is
 //! too slow, or that asks for events that are no longer kept, is told how many it has missed.
 
+use crate::model::unconsumed::{Unconsumed, UnconsumedChannel, is_zero};
 use crate::util::lock::lock;
 use levada_text::escaped;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,12 @@ pub struct Event {
     /// Details as text, if the event alone does not say them.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub detail: String,
+    /// Of an application that is done: elements that were left over in its channels, of at most 64 channels.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unconsumed: Vec<UnconsumedChannel>,
+    /// Number of further channels with such elements.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unconsumed_omitted: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// Of a moved actor: its workers.
@@ -59,6 +66,25 @@ pub struct Event {
     pub from: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<u32>,
+}
+
+impl Event {
+    /// An event of now that has no number yet.
+    fn new(event: EventKind, application: &str, detail: String) -> Event {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH);
+        Event {
+            number: 0,
+            at: at.map_or(0.0, |d| d.as_secs_f64()),
+            event,
+            application: application.to_string(),
+            detail,
+            unconsumed: Vec::new(),
+            unconsumed_omitted: 0,
+            actor: None,
+            from: None,
+            to: None,
+        }
+    }
 }
 
 /// In place of events that are no longer kept, or that came faster than they were read.
@@ -132,14 +158,28 @@ impl Events {
     }
 
     pub fn emit(&self, event: EventKind, application: &str, detail: impl Into<String>) {
-        let detail = detail.into();
+        self.emit_end(event, application, detail.into(), Unconsumed::default());
+    }
+
+    /// The end of an application.
+    pub(crate) fn emit_end(
+        &self,
+        event: EventKind,
+        application: &str,
+        detail: String,
+        unconsumed: Unconsumed,
+    ) {
         if event == EventKind::Failed && self.logs.load(Ordering::Relaxed) {
             let line = format!("{application} has failed: {detail}\n");
             let _ = std::io::stderr()
                 .lock()
                 .write_all(escaped(&line).as_bytes());
         }
-        self.add(event, application, detail, None);
+        self.add(Event {
+            unconsumed: unconsumed.channels,
+            unconsumed_omitted: unconsumed.omitted,
+            ..Event::new(event, application, detail)
+        });
     }
 
     /// Only to followers: the caller writes to standard error itself.
@@ -149,33 +189,24 @@ impl Events {
         application: &str,
         detail: impl Into<String>,
     ) {
-        self.add(event, application, detail.into(), None);
+        self.add(Event::new(event, application, detail.into()));
     }
 
     pub fn emit_moved(&self, application: &str, actor: &str, from: u32, to: u32) {
-        let between = Some((actor.to_string(), from, to));
-        self.add(EventKind::Moved, application, String::new(), between);
+        self.add(Event {
+            actor: Some(actor.to_string()),
+            from: Some(from),
+            to: Some(to),
+            ..Event::new(EventKind::Moved, application, String::new())
+        });
     }
 
-    fn add(
-        &self,
-        event: EventKind,
-        application: &str,
-        detail: String,
-        moved: Option<(String, u32, u32)>,
-    ) {
-        let at = SystemTime::now().duration_since(UNIX_EPOCH);
+    /// Adds an event, and numbers it.
+    fn add(&self, event: Event) {
         let mut past = lock(&self.past);
-        let (from, to) = moved.as_ref().map(|m| (m.1, m.2)).unzip();
         let event = Event {
             number: past.next,
-            at: at.map_or(0.0, |d| d.as_secs_f64()),
-            event,
-            application: application.to_string(),
-            detail,
-            actor: moved.map(|m| m.0),
-            from,
-            to,
+            ..event
         };
         past.next += 1;
         past.kept.push_back(event.clone());

@@ -8,3 +8,4 @@ pub(crate) mod error;
 pub mod events;
 pub(crate) mod limits;
 pub(crate) mod outcome;
+pub mod unconsumed;

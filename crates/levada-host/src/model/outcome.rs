@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How an application ended, as text, and what is kept of it.
 
+use crate::model::unconsumed::Unconsumed;
 use levada_sys::{ActorShape, App, Counters, Fault, Status};
 
 /// How an application ended.
@@ -78,6 +79,8 @@ pub struct Ended {
     pub shapes: Vec<ActorShape>,
     pub progress: Option<(String, u64)>,
     pub moves: usize,
+    /// Empty unless it is done.
+    pub unconsumed: Unconsumed,
 }
 
 #[cfg(test)]

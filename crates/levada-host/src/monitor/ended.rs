@@ -5,6 +5,7 @@ use crate::context::HostContext;
 use crate::model::app_state::State;
 use crate::model::events::EventKind;
 use crate::model::outcome::{Ended, Outcome};
+use crate::model::unconsumed::Unconsumed;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -35,10 +36,17 @@ impl HostContext {
         let outcome = Outcome::of(app, app.wait(None));
         let counters = app.counters().unwrap_or_default();
         self.save_profile(&hosted, &outcome, &counters);
+        let shapes = app.network().describe();
+        // What is stopped or fails leaves elements in any case.
+        let unconsumed = match outcome {
+            Outcome::Done => Unconsumed::of(&shapes, &counters),
+            _ => Unconsumed::default(),
+        };
         let ended = Ended {
             number,
             seconds: hosted.uptime_s(),
-            shapes: app.network().describe(),
+            shapes,
+            unconsumed: unconsumed.clone(),
             counters,
             progress: hosted.progress(),
             moves: hosted.moves(),
@@ -59,7 +67,7 @@ impl HostContext {
         }
         self.lock_registry().record_end(ended, state);
         if hosted.versions.announced.load(Ordering::Relaxed) {
-            self.events.emit(event, &hosted.name, text);
+            self.events.emit_end(event, &hosted.name, text, unconsumed);
         }
         self.changed.notify_all();
         true

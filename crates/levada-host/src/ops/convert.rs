@@ -2,6 +2,7 @@
 //! Converts an entry of the registry to the JSON types.
 
 use crate::app::AppEntry;
+use crate::model::unconsumed::Unconsumed;
 use crate::protocol::{Actor, Application, Channel, Details, Progress};
 use levada_sys::{ActorCounters, ActorShape, ChannelCounters, Counters};
 use std::sync::atomic::Ordering;
@@ -17,6 +18,8 @@ impl From<&AppEntry> for Application {
         };
         let limits = seen.hosted.as_ref().map(|h| h.limits).unwrap_or_default();
         let promised = seen.hosted.as_ref().filter(|h| h.limits.rate.is_some());
+        let ended = seen.ended.as_ref();
+        let unconsumed = ended.map_or_else(Unconsumed::default, |e| e.unconsumed.clone());
         let loaded = seen.loaded.duration_since(UNIX_EPOCH);
         Application {
             name: seen.name.clone(),
@@ -40,6 +43,8 @@ impl From<&AppEntry> for Application {
             late: promised.map(|h| h.recent.rate_miss_count.load(Ordering::Relaxed)),
             share: limits.share,
             outcome: seen.ended.as_ref().map(|e| e.outcome.text()),
+            unconsumed: unconsumed.channels,
+            unconsumed_omitted: unconsumed.omitted,
             isolated: None,
             exclusive: seen.hosted.as_ref().and_then(|h| h.exclusive),
         }
@@ -57,18 +62,11 @@ fn counters(seen: &AppEntry) -> Counters {
 
 /// The names of the actors and ports at both ends.
 fn ends(shapes: &[ActorShape], c: &ChannelCounters) -> (String, String) {
-    let end = |actor: u32, port: u32, input: bool| match shapes.get(actor as usize) {
+    let end = |end: Option<(&str, &str)>| match end {
         None => "(the program)".to_string(),
-        Some(shape) => {
-            let ports = if input { &shape.inputs } else { &shape.outputs };
-            let port = ports.get(port as usize).cloned().unwrap_or_default();
-            format!("{}.{port}", shape.name)
-        }
+        Some((actor, port)) => format!("{actor}.{port}"),
     };
-    (
-        end(c.from.actor, c.from.port, false),
-        end(c.to.actor, c.to.port, true),
-    )
+    (end(c.producer(shapes)), end(c.consumer(shapes)))
 }
 
 impl From<&AppEntry> for Details {

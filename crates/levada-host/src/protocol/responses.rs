@@ -5,6 +5,7 @@ use crate::model::admission_report::Admission;
 use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
 use crate::model::outcome::Ended;
+use crate::model::unconsumed::{UnconsumedChannel, is_zero};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
@@ -76,6 +77,12 @@ pub struct Application {
     /// How it ended, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
+    /// Of an application that is done: elements that were left over in its channels, of at most 64 channels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unconsumed: Vec<UnconsumedChannel>,
+    /// Number of further channels with such elements.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unconsumed_omitted: usize,
     /// The process that it runs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolated: Option<u32>,
@@ -156,6 +163,12 @@ pub struct Unloaded {
     pub firings: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
+    /// Of an application that is done: elements that were left over in its channels, of at most 64 channels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unconsumed: Vec<UnconsumedChannel>,
+    /// Number of further channels with such elements.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unconsumed_omitted: usize,
 }
 
 /// A worker, and the actors on it.
@@ -311,6 +324,8 @@ impl Unloaded {
             told_after: None,
             firings: 0,
             progress: None,
+            unconsumed: Vec::new(),
+            unconsumed_omitted: 0,
         }
     }
 
@@ -322,6 +337,8 @@ impl Unloaded {
             told_after: None,
             firings: ended.counters.actors.iter().map(|a| a.firings).sum(),
             progress: ended.progress.map(Progress::from),
+            unconsumed: ended.unconsumed.channels,
+            unconsumed_omitted: ended.unconsumed.omitted,
         }
     }
 }

@@ -6,6 +6,7 @@ use super::{CommandResult, application_path, client, client_for_wait, request, t
 use crate::cli::{AtArgs, MoveArgs, OneArgs, UnloadArgs};
 use crate::common::output::grouped;
 use levada_host::client::Method;
+use levada_host::model::unconsumed;
 use levada_host::protocol::{Application, MoveRequest, Unloaded, WITHIN};
 use serde_json::{Value, json};
 
@@ -51,14 +52,17 @@ fn unloaded(u: &Unloaded) -> String {
     let done = u.progress.as_ref().map(|p| format!(", {}", done(p)));
     let told = u.told_after;
     let told = told.map(|after| format!(" (as it said after {after:.2} s)"));
+    let left = unconsumed::text(&u.unconsumed, u.unconsumed_omitted);
+    let left = left.map(|text| format!("; {text}"));
     format!(
-        "unloaded {}: {} after {:.2} s, {} firings{}{}",
+        "unloaded {}: {} after {:.2} s, {} firings{}{}{}",
         u.name,
         u.outcome,
         u.seconds,
         grouped(u.firings),
         done.unwrap_or_default(),
-        told.unwrap_or_default()
+        told.unwrap_or_default(),
+        left.unwrap_or_default()
     )
 }
 

@@ -4,6 +4,9 @@
 use super::{CommandResult, client};
 use crate::cli::EventsArgs;
 use crate::common::output::{self, plural};
+use levada_host::Unconsumed;
+use levada_host::model::unconsumed;
+use serde::Deserialize;
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -69,7 +72,12 @@ fn event(line: &str) -> String {
         );
     }
     match text("detail").as_str() {
-        "" => out,
-        detail => format!("{out}: {detail}"),
+        "" => {}
+        detail => out += &format!(": {detail}"),
     }
+    let left = Unconsumed::deserialize(&event).ok();
+    if let Some(left) = left.and_then(|u| unconsumed::text(&u.channels, u.omitted)) {
+        out += &format!("; {left}");
+    }
+    out
 }

@@ -2,6 +2,7 @@
 //! Formatting that several of these commands share.
 
 use crate::common::output::{Failure, grouped, plural, table, unit_of};
+use levada_host::model::unconsumed;
 use levada_host::protocol::{Application, Details, HostInfo, Progress, Worker};
 use levada_host::{State, Verdict};
 use std::path::Path;
@@ -55,6 +56,15 @@ pub(super) fn left_out(all: &[Application]) -> String {
         })
         .collect();
     lines
+}
+
+/// What applications that are done have left in their channels, a line for each application.
+pub(super) fn left_over(all: &[Application]) -> String {
+    let lines = all.iter().filter_map(|a| {
+        let text = unconsumed::text(&a.unconsumed, a.unconsumed_omitted)?;
+        Some(format!("\n  {}: {text}\n", a.name))
+    });
+    lines.collect()
 }
 
 /// Applications with a process that does not respond, so that their data are old.

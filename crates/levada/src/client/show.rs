@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada list`, `show` and `why`: all applications, one in detail, and what each of its actors waits for.
 
-use super::format::{applications, left_out, silent};
+use super::format::{applications, left_out, left_over, silent};
 use super::{CommandResult, application_path, client, client_for_wait, request, timeout_query};
 use crate::cli::{AllArgs, OneArgs};
 use crate::common::output::{grouped, plural, table};
 use levada_host::State;
 use levada_host::client::Method;
+use levada_host::model::unconsumed;
 use levada_host::protocol::{Application, Details, HostInfo, Why};
 use serde_json::Value;
 
@@ -25,7 +26,7 @@ pub fn list(args: &AllArgs) -> CommandResult {
         |all: &Vec<Application>| {
             let shown = match all.is_empty() {
                 true => "no application is loaded\n".to_string(),
-                false => applications(all) + &silent(all) + &left_out(all),
+                false => applications(all) + &left_over(all) + &silent(all) + &left_out(all),
             };
             shown + &not_restored(all, &left)
         },
@@ -78,6 +79,13 @@ pub fn show(args: &OneArgs) -> CommandResult {
             }
             if let Some(outcome) = &d.application.outcome {
                 out += &format!("\n  {outcome}\n");
+            }
+            if !d.application.unconsumed.is_empty() {
+                out += "\n  elements were left over\n";
+            }
+            let a = &d.application;
+            for line in unconsumed::lines(&a.unconsumed, a.unconsumed_omitted) {
+                out += &format!("    {line}\n");
             }
             out += &silent(std::slice::from_ref(&d.application));
             out += &promise(&d.application);

@@ -219,6 +219,7 @@ pub fn error(what: &str, help: Option<&str>) {
 
 /// Text from outside, with control characters escaped.
 pub use levada_text::escaped as plain;
+pub use levada_text::plural;
 
 /// Writes to standard error unchanged. Write errors are ignored.
 pub fn say_text(text: &str) {
@@ -236,14 +237,6 @@ pub fn diagnostics(sources: &Sources, diags: &Diagnostics) -> String {
 pub fn counts(diags: &Diagnostics) -> (usize, usize) {
     let of = |s: Severity| diags.iter().filter(|d| d.severity == s).count();
     (of(Severity::Error), of(Severity::Warning))
-}
-
-/// "1 error", "2 errors".
-pub fn plural(count: usize, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        n => format!("{n} {what}s"),
-    }
 }
 
 /// A size in a suitable unit.

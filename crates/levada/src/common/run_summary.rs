@@ -6,9 +6,9 @@ use crate::common::output::{
 };
 use levada_cal::diag::{Diagnostic, Diagnostics, Sources};
 use levada_cal::ir;
-use levada_host::Kind;
-use levada_sys::ffi::lvd_port_ref;
-use levada_sys::{ActorShape, App, ChannelCounters, Counters, Fault, Runtime};
+use levada_host::model::unconsumed;
+use levada_host::{Kind, UnconsumedChannel};
+use levada_sys::{ActorShape, App, Counters, Fault, Runtime};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -44,18 +44,6 @@ pub struct Core {
     pub actors: usize,
 }
 
-/// Elements that were left in a channel at the end.
-#[derive(Debug)]
-pub struct Unconsumed {
-    /// As in `actor.Out -> other.In`.
-    channel: String,
-    from: (String, String),
-    to: (String, String),
-    elements: u64,
-    /// What the consumer waits for, or that it has ended.
-    reason: String,
-}
-
 #[derive(Debug)]
 pub struct Summary {
     pub network: String,
@@ -76,7 +64,7 @@ pub struct Summary {
     /// Set if the run ended and nothing ever fired: what each actor waits for.
     pub idle: Option<String>,
     /// Channels with unconsumed elements at the end.
-    pub unconsumed: Vec<Unconsumed>,
+    pub unconsumed: Vec<UnconsumedChannel>,
     /// Whether unconsumed elements make the run fail.
     pub strict: bool,
 }
@@ -149,7 +137,7 @@ impl Summary {
         });
         let actors = app.network().describe();
         Summary {
-            unconsumed: unconsumed(&actors, &counters),
+            unconsumed: UnconsumedChannel::find(&actors, &counters).collect(),
             strict: false,
             network: String::new(),
             outcome: Outcome::Done,
@@ -217,10 +205,6 @@ impl Summary {
         done as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
-    fn end(&self, end: lvd_port_ref, input: bool) -> (&str, &str) {
-        end_of(&self.actors, end, input)
-    }
-
     /// The number of elements that passed through channels: for each channel, those that its first consumer has
     /// taken.
     fn elements(&self) -> u64 {
@@ -239,17 +223,10 @@ impl Summary {
             false => paint(BLUE, "note"),
         };
         say_painted!("{mark}: elements were left over");
-        for one in self.unconsumed.iter().take(UNCONSUMED_SHOWN_MAX) {
-            let count = plural(one.elements as usize, "element");
-            say!(
-                "  {count} in {}: {}",
-                plain(&one.channel),
-                plain(&one.reason)
-            );
-        }
-        let more = self.unconsumed.len().saturating_sub(UNCONSUMED_SHOWN_MAX);
-        if more > 0 {
-            say!("  and more in {}", plural(more, "other channel"));
+        let shown = self.unconsumed.len().min(UNCONSUMED_SHOWN_MAX);
+        let (shown, others) = self.unconsumed.split_at(shown);
+        for line in unconsumed::lines(shown, others.len()) {
+            say!("  {}", plain(&line));
         }
     }
 
@@ -398,15 +375,15 @@ impl Summary {
             .channels
             .iter()
             .map(|c| {
-                let name = |(actor, port): (&str, &str)| match actor {
-                    "" => "-".to_string(),
-                    _ => format!("{actor}.{port}"),
+                let name = |end: Option<(&str, &str)>| match end {
+                    None => "-".to_string(),
+                    Some((actor, port)) => format!("{actor}.{port}"),
                 };
                 vec![
                     format!(
                         "{} -> {}",
-                        name(self.end(c.from, false)),
-                        name(self.end(c.to, true))
+                        name(c.producer(&self.actors)),
+                        name(c.consumer(&self.actors))
                     ),
                     grouped(u64::from(c.capacity)),
                     grouped(c.got),
@@ -445,10 +422,7 @@ impl Summary {
             "elements": {
                 "done": self.elements(), "per_second": self.rate(self.elements()),
             },
-            "unconsumed": self.unconsumed.iter().map(|one| json!({
-                "from": one.from.0, "from_port": one.from.1, "to": one.to.0, "to_port": one.to.1,
-                "elements": one.elements, "reason": one.reason,
-            })).collect::<Vec<_>>(),
+            "unconsumed": self.unconsumed,
         });
         if let Some(kind) = self.error() {
             out["code"] = kind.code().into();
@@ -492,7 +466,8 @@ impl Summary {
             });
             out["actors"] = actors.collect();
             let channels = self.counters.channels.iter().map(|c| {
-                let (from, to) = (self.end(c.from, false), self.end(c.to, true));
+                let from = c.producer(&self.actors).unwrap_or_default();
+                let to = c.consumer(&self.actors).unwrap_or_default();
                 json!({
                     "from": from.0, "from_port": from.1, "to": to.0, "to_port": to.1,
                     "capacity": c.capacity, "put": c.put, "got": c.got, "left": c.fill,
@@ -503,52 +478,6 @@ impl Summary {
         }
         out
     }
-}
-
-/// The names of the actor and the port at an end of a channel; ends outside of the network have none.
-fn end_of(actors: &[ActorShape], end: lvd_port_ref, input: bool) -> (&str, &str) {
-    let Some(actor) = actors.get(end.actor as usize) else {
-        return ("", "");
-    };
-    let ports = if input { &actor.inputs } else { &actor.outputs };
-    let port = ports.get(end.port as usize).map_or("", String::as_str);
-    (&actor.name, port)
-}
-
-/// Elements that were put and not taken, and what their consumers wait for. Elements for a consumer that has ended
-/// are dropped from the channel, and count as well.
-fn unconsumed(actors: &[ActorShape], counters: &Counters) -> Vec<Unconsumed> {
-    let channels = &counters.channels;
-    let left = channels.iter().filter(|c| c.put > c.got);
-    left.map(|c| {
-        let ((from, out), (to, input)) =
-            (end_of(actors, c.from, false), end_of(actors, c.to, true));
-        let missing = |c: &&ChannelCounters| c.awaited > c.fill;
-        let of_consumer = || channels.iter().filter(|o| o.to.actor == c.to.actor);
-        let reason = match of_consumer()
-            .filter(missing)
-            .find(|o| o.to.port == c.to.port)
-        {
-            Some(own) => format!("{to} waits for {} there", own.awaited),
-            None => match of_consumer().find(missing) {
-                Some(other) => format!(
-                    "{to} waits for {} on its input {}, which has {}",
-                    plural(other.awaited as usize, "element"),
-                    end_of(actors, other.to, true).1,
-                    other.fill
-                ),
-                None => format!("{to} takes no more"),
-            },
-        };
-        Unconsumed {
-            channel: format!("{from}.{out} -> {to}.{input}"),
-            from: (from.into(), out.into()),
-            to: (to.into(), input.into()),
-            elements: c.put - c.got,
-            reason,
-        }
-    })
-    .collect()
 }
 
 /// Help for a deadlock: a larger channel, or an initial element.

@@ -34,3 +34,4 @@ mod replace_drain;
 mod service;
 mod starvation;
 mod top;
+mod unconsumed;

@@ -7,6 +7,8 @@ use super::{Page, View};
 use crate::client::realtime;
 use crate::common::output::plural;
 use crate::top::wrap::{shortened, wrapped};
+use levada_host::model::unconsumed;
+use levada_host::protocol::Application;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Stylize;
@@ -90,10 +92,13 @@ impl View {
     /// All text about the selected application and the last key.
     fn words(&self, area: Rect) -> Vec<String> {
         let outcome = self.application().and_then(|a| a.outcome.clone());
+        let left_over = |a: &Application| unconsumed::text(&a.unconsumed, a.unconsumed_omitted);
+        let left_over = self.application().and_then(left_over);
         let why = self.more.as_ref().map(|m| m.now.why.clone());
         let said = [
             self.said.clone(),
             outcome.unwrap_or_default(),
+            left_over.unwrap_or_default(),
             why.unwrap_or_default(),
         ];
         let said = said.iter().map(|s| s.trim_end()).filter(|s| !s.is_empty());
