@@ -226,40 +226,20 @@ mod tests {
         assert!(bucket.update(0.01, 4.0, false));
         let left = bucket.credit_s(6.0) + 0.01;
         assert!((left - 0.01).abs() < 1e-9, "{left}");
-        assert!(
-            (TokenBucket::of_rate(100.0)
-                .limited_to_credit(Some(left))
-                .level
-                - 1.0)
-                .abs()
-                < 1e-9
-        );
+        let level = TokenBucket::of_rate(100.0)
+            .limited_to_credit(Some(left))
+            .level;
+        assert!((level - 1.0).abs() < 1e-9, "{level}");
         // Debt takes no longer to repay if the new rate is lower.
         let owed = bucket.credit_s(1000.0);
-        assert!(
-            (TokenBucket::of_rate(100.0)
-                .limited_to_credit(Some(owed))
-                .refill_s()
-                - DEBT_MAX_S)
-                .abs()
-                < 1e-9
-        );
-        assert!(
-            (TokenBucket::of_rate(10.0)
-                .limited_to_credit(Some(owed))
-                .refill_s()
-                - DEBT_MAX_S)
-                .abs()
-                < 1e-9
-        );
-        assert!(
-            (TokenBucket::of_share(0.1)
-                .limited_to_credit(Some(-2.0))
-                .refill_s()
-                - 2.0)
-                .abs()
-                < 1e-9
-        );
+        for (bucket, credit_s, refill_s) in [
+            (TokenBucket::of_rate(100.0), owed, DEBT_MAX_S),
+            (TokenBucket::of_rate(10.0), owed, DEBT_MAX_S),
+            (TokenBucket::of_share(0.1), -2.0, 2.0),
+        ] {
+            let limited = bucket.limited_to_credit(Some(credit_s));
+            assert!((limited.refill_s() - refill_s).abs() < 1e-9);
+        }
         // But not more than initially.
         let saved = bucket.credit_s(6.0) + 100.0;
         let fresh = TokenBucket::of_rate(100.0).level;

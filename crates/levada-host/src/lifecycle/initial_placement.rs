@@ -146,13 +146,7 @@ fn place_as_full_load(graph: &Graph, machine: &Machine, loads: &[f64]) -> Placem
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn alone(busy: &[f64]) -> Graph {
-        Graph {
-            busy: busy.to_vec(),
-            ..Graph::default()
-        }
-    }
+    use crate::mapping::graph::tests::alone;
 
     #[test]
     fn the_heaviest_part_goes_where_there_is_most_room() {

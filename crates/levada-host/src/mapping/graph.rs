@@ -58,10 +58,11 @@ pub fn append(all: &mut Graph, one: Graph) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn alone(busy: &[f64]) -> Graph {
+    /// Actors without links.
+    pub(crate) fn alone(busy: &[f64]) -> Graph {
         Graph {
             busy: busy.to_vec(),
             ..Graph::default()

@@ -79,23 +79,17 @@ pub(crate) fn prepare_load(
         (_, true) => Some("isolated: its own process has workers on all"),
         _ => None,
     };
-    if let Some(kind) = kind.filter(|_| request.placement.is_some()) {
-        let what = format!(
-            "a placement is for networks, and {} is {kind}",
-            prepared.network
-        );
-        return Err(Refusal::new(Kind::Wrong, what)
-            .help("leave out --placement")
-            .into());
-    }
-    if let Some(kind) = kind.filter(|_| request.exclusive) {
-        let what = format!(
-            "a core for it alone is for networks, and {} is {kind}",
-            prepared.network
-        );
-        return Err(Refusal::new(Kind::Wrong, what)
-            .help("leave out --exclusive")
-            .into());
+    for (given, feature, option) in [
+        (request.placement.is_some(), "a placement", "--placement"),
+        (request.exclusive, "a core for it alone", "--exclusive"),
+    ] {
+        if let Some(kind) = kind.filter(|_| given) {
+            let network = &prepared.network;
+            let what = format!("{feature} is for networks, and {network} is {kind}");
+            return Err(Refusal::new(Kind::Wrong, what)
+                .help(format!("leave out {option}"))
+                .into());
+        }
     }
     if request.isolate {
         return Ok(PreparedLoad {

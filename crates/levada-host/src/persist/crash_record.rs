@@ -40,15 +40,25 @@ pub fn is_full(has: u64, most: u64) -> bool {
 /// By these a host is told to end: who handles them comes later, and calls what was there before.
 const ENDS: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
 
-/// All that end a process which does not handle them.
-const SIGNALS: [c_int; 18] = [
-    libc::SIGABRT,
+/// What the code that runs on a thread brings upon itself there.
+const OF_INSTRUCTIONS: [c_int; 6] = [
     libc::SIGSEGV,
     libc::SIGBUS,
     libc::SIGFPE,
     libc::SIGILL,
     libc::SIGTRAP,
     libc::SIGSYS,
+];
+
+/// All that end a process which does not handle them.
+const SIGNALS: [c_int; 18] = [
+    libc::SIGABRT,
+    OF_INSTRUCTIONS[0],
+    OF_INSTRUCTIONS[1],
+    OF_INSTRUCTIONS[2],
+    OF_INSTRUCTIONS[3],
+    OF_INSTRUCTIONS[4],
+    OF_INSTRUCTIONS[5],
     libc::SIGQUIT,
     libc::SIGUSR1,
     libc::SIGUSR2,
@@ -60,16 +70,6 @@ const SIGNALS: [c_int; 18] = [
     ENDS[0],
     ENDS[1],
     ENDS[2],
-];
-
-/// What the code that runs on a thread brings upon itself there.
-const OF_INSTRUCTIONS: [c_int; 6] = [
-    libc::SIGSEGV,
-    libc::SIGBUS,
-    libc::SIGFPE,
-    libc::SIGILL,
-    libc::SIGTRAP,
-    libc::SIGSYS,
 ];
 
 /// What `levada_ends_watch` tells.

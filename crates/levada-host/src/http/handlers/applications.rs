@@ -19,6 +19,9 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State as Of};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
 
 /// All applications
 #[utoipa::path(get, path = "/applications", responses((status = 200, body = Vec<Application>)))]
@@ -35,19 +38,7 @@ pub(crate) async fn list(Of(served): SharedState) -> Answer<Vec<Application>> {
     (status = 409, body = Failed, description = "There is one of this name, or it has taken too long"),
     (status = 507, body = Failed, description = "It claims more than there is, or would break a promise")))]
 pub(crate) async fn load(Of(served): SharedState, request: Request) -> Response {
-    let client = request.extensions().get::<Client>().cloned();
-    let request: LoadRequest = match read_json(request).await {
-        Ok(request) => request,
-        Err(refused) => return refused,
-    };
-    match run_waiting(&served, move |served| {
-        load_one(served, request, client.as_ref())
-    })
-    .await
-    {
-        Ok(details) => (StatusCode::CREATED, Json(details)).into_response(),
-        Err(failed) => failed.into_response(),
-    }
+    created(&served, request, load_one).await
 }
 
 /// Load several applications and start them, all or none
@@ -57,17 +48,26 @@ pub(crate) async fn load(Of(served): SharedState, request: Request) -> Response 
     (status = 409, body = Failed, description = "There is one of such a name, or one has taken too long"),
     (status = 507, body = Failed, description = "They claim more than there is, or would break a promise")))]
 pub(crate) async fn load_manifest(Of(served): SharedState, request: Request) -> Response {
+    created(&served, request, load_manifest_now).await
+}
+
+/// Reads a request to load, and answers with what `load` has loaded.
+async fn created<Body, Loaded>(
+    served: &Arc<ServerState>,
+    request: Request,
+    load: fn(&ServerState, Body, Option<&Client>) -> Result<Loaded, Failed>,
+) -> Response
+where
+    Body: DeserializeOwned + Send + 'static,
+    Loaded: Serialize + Send + 'static,
+{
     let client = request.extensions().get::<Client>().cloned();
-    let manifest: Manifest = match read_json(request).await {
-        Ok(manifest) => manifest,
+    let body = match read_json(request).await {
+        Ok(body) => body,
         Err(refused) => return refused,
     };
-    match run_waiting(&served, move |served| {
-        load_manifest_now(served, manifest, client.as_ref())
-    })
-    .await
-    {
-        Ok(all) => (StatusCode::CREATED, Json(all)).into_response(),
+    match run_waiting(served, move |served| load(served, body, client.as_ref())).await {
+        Ok(loaded) => (StatusCode::CREATED, Json(loaded)).into_response(),
         Err(failed) => failed.into_response(),
     }
 }
