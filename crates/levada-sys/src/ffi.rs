@@ -8,7 +8,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-pub const LVD_ABI_VERSION: u32 = 8;
+pub const LVD_ABI_VERSION: u32 = 9;
 pub const LVD_EXTERNAL: u32 = u32::MAX;
 
 pub type lvd_status = c_int;
