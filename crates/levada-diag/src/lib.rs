@@ -404,9 +404,10 @@ pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
                         _ => AnnotationKind::Context,
                     };
                     let mark = kind.span(clamp(&source.text, label.span));
-                    snippet = snippet.annotation(match label.text.is_empty() {
-                        true => mark,
-                        false => mark.label(escaped(&label.text)),
+                    snippet = snippet.annotation(if label.text.is_empty() {
+                        mark
+                    } else {
+                        mark.label(escaped(&label.text))
                     });
                 }
             }

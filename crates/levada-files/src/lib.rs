@@ -48,12 +48,13 @@ fn check_on_the_way(path: &Path, found: &Metadata, group: Option<u32>) -> io::Re
     let gid = found.gid();
     let group = gid == 0 || gid == found.uid() || group == Some(gid);
     let others = mode & WRITABLE_BY_OTHERS != 0 || mode & WRITABLE_BY_GROUP != 0 && !group;
-    match others && mode & STICKY == 0 {
-        false => Ok(()),
-        true => Err(refused(
+    if others && mode & STICKY == 0 {
+        Err(refused(
             path,
             "other users can replace what lies there (chmod go-w forbids that)",
-        )),
+        ))
+    } else {
+        Ok(())
     }
 }
 

@@ -69,9 +69,10 @@ impl Prelude {
             &prelude.out,
             &prelude.likely,
         ];
-        match templates.iter().all(|t| t.contains("lvd_name_h")) {
-            true => Ok(prelude),
-            false => Err("<levada/fork.h> does not have the macros of forks".into()),
+        if templates.iter().all(|t| t.contains("lvd_name_h")) {
+            Ok(prelude)
+        } else {
+            Err("<levada/fork.h> does not have the macros of forks".into())
         }
     }
 
@@ -238,16 +239,15 @@ pub fn without_block(text: &[u8]) -> Option<Refused> {
             std::str::from_utf8(&text[t.start as usize..t.end as usize]).unwrap_or("")
         });
         let calls = behind.is_some_and(|t| t.kind == crate::lex::Kind::Word);
-        let help = match calls {
-            true => format!(
+        let help = if calls {
+            format!(
                 "put what runs beside the call into a block, `!! {{ x = {spelled}...; }}`, where x takes its \
                  value"
-            ),
-            false => {
-                "write f(arguments) !! { ... }: what stands in the block runs at the same time as \
+            )
+        } else {
+            "write f(arguments) !! { ... }: what stands in the block runs at the same time as \
                       the call"
-                    .into()
-            }
+                .into()
         };
         Refusal {
             code: "fork-no-block",
@@ -268,13 +268,14 @@ pub fn without_block(text: &[u8]) -> Option<Refused> {
         }
     };
     let refusals: Vec<Refusal> = found.iter().map(refusal).collect();
-    match refusals.is_empty() {
-        true => None,
-        false => Some(Refused {
+    if refusals.is_empty() {
+        None
+    } else {
+        Some(Refused {
             refusals,
             text: text.to_vec(),
             lexed,
-        }),
+        })
     }
 }
 
@@ -367,9 +368,10 @@ fn written(text: Vec<u8>, style: Style, words: &dyn Words) -> Result<Vec<u8>, Re
     let lexed = lex(&text);
     let parsed = parse(&text, &lexed);
     let asks = asks_stolen(&text, &lexed, &parsed);
-    let made = match parsed.refusals.is_empty() {
-        true => edits(&parsed, words, style, &|e| asks.contains(&e.start)),
-        false => Err(parsed.refusals),
+    let made = if parsed.refusals.is_empty() {
+        edits(&parsed, words, style, &|e| asks.contains(&e.start))
+    } else {
+        Err(parsed.refusals)
     };
     let made = match made {
         Ok(made) => made,
@@ -436,9 +438,10 @@ impl Output<'_> {
 
     fn bytes(&self, edit: &Edit) -> (u32, u32) {
         let start = self.start(edit.range.start);
-        match edit.range.end > edit.range.start {
-            true => (start, self.end(edit.range.end)),
-            false => (start, start),
+        if edit.range.end > edit.range.start {
+            (start, self.end(edit.range.end))
+        } else {
+            (start, start)
         }
     }
 

@@ -53,9 +53,10 @@ impl Site {
         let kept = (0..self.args).filter(|i| self.is_kept(*i));
         let params = kept.map(|i| declared(parsed, &self.arg_types[i], &self.argument(i)));
         let params: Vec<String> = params.collect();
-        let params = match params.is_empty() {
-            true => "void".to_string(),
-            false => params.join(", "),
+        let params = if params.is_empty() {
+            "void".to_string()
+        } else {
+            params.join(", ")
         };
         let head = format!("{}({params})", self.called_elsewhere());
         let give = if self.out.is_some() { "return " } else { "" };
@@ -137,9 +138,10 @@ impl Site {
     }
 
     fn called(&self, name: &str) -> String {
-        match self.bracketed {
-            true => format!("({name})"),
-            false => name.to_string(),
+        if self.bracketed {
+            format!("({name})")
+        } else {
+            name.to_string()
         }
     }
 
@@ -291,16 +293,17 @@ pub fn site(
     let tags = &parsed.tags;
     let Some(function) = types::called(&fork.callee_type) else {
         // What `_Generic` chooses, for one, has no name that a declaration could help.
-        let (label, help) = match fork.callee.end - fork.callee.start == 1 {
-            true => (
+        let (label, help) = if fork.callee.end - fork.callee.start == 1 {
+            (
                 "no declaration of this was seen",
                 "declare the function with its prototype before it is forked; where a macro stands \
                  for it, put its name in brackets: (f)(x)",
-            ),
-            false => (
+            )
+        } else {
+            (
                 "the type of this expression is not known",
                 "name the function itself, or call it through a pointer declared with its type",
-            ),
+            )
         };
         return Err(refusal(
             "fork-unknown-function",

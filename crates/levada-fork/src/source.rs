@@ -165,23 +165,26 @@ impl<'a> Origin<'a> {
             return Ok((0, 0));
         };
         // Where a macro makes the first or the last token, it lies between those around it.
-        let start = match lead {
-            true => self.token(from - 1)?.end,
-            false => match (self.token(from), from.checked_sub(1).map(|b| self.index(b))) {
+        let start = if lead {
+            self.token(from - 1)?.end
+        } else {
+            match (self.token(from), from.checked_sub(1).map(|b| self.index(b))) {
                 (Err(_), Some(Ok(before))) => self.file.tokens[before + 1].start,
                 (first, _) => first?.start,
-            },
+            }
         };
-        let end = match gap {
-            true => self.token(to)?.start,
-            false => match (self.token(to - 1), self.index(to)) {
+        let end = if gap {
+            self.token(to)?.start
+        } else {
+            match (self.token(to - 1), self.index(to)) {
                 (Err(_), Ok(behind)) => self.file.tokens[behind - 1].end,
                 (last, _) => last?.end,
-            },
+            }
         };
-        match start <= end {
-            true => Ok((start as usize, end as usize)),
-            false => Err(from),
+        if start <= end {
+            Ok((start as usize, end as usize))
+        } else {
+            Err(from)
         }
     }
 
@@ -241,9 +244,10 @@ impl<'a> Origin<'a> {
         };
         let end = self.file.tokens.get(index);
         let end = end.map_or(self.text.len(), |t| t.start as usize);
-        let begin = match self.text.starts_with(BYTE_ORDER_MARK) {
-            true => BYTE_ORDER_MARK.len(),
-            false => 0,
+        let begin = if self.text.starts_with(BYTE_ORDER_MARK) {
+            BYTE_ORDER_MARK.len()
+        } else {
+            0
         };
         let mut start = match index.checked_sub(1) {
             Some(before) => self.file.tokens[before].end as usize,
@@ -332,9 +336,10 @@ pub fn translate(
     }
     let parsed = parse(preprocessed, &origin.lexed);
     let asks = asks_stolen(preprocessed, &origin.lexed, &parsed);
-    let made = match parsed.refusals.is_empty() {
-        true => edits(&parsed, &Macros, style, &|e| asks.contains(&e.start)),
-        false => Err(parsed.refusals),
+    let made = if parsed.refusals.is_empty() {
+        edits(&parsed, &Macros, style, &|e| asks.contains(&e.start))
+    } else {
+        Err(parsed.refusals)
     };
     let made = made.and_then(|made| write(&origin, &made, style).map_err(|r| vec![*r]));
     match made {
@@ -356,17 +361,18 @@ pub fn translate(
 /// A token of a fork that is not written in the file as the compiler sees it.
 fn from_elsewhere(origin: &Origin, token: usize) -> Box<Refusal> {
     let included = origin.line(token).is_none();
-    let (message, label, help) = match included {
-        true => (
+    let (message, label, help) = if included {
+        (
             "a file that this one includes has a fork",
             "it is here",
             "translate that file, too; levada cc compiles both as they are",
-        ),
-        false => (
+        )
+    } else {
+        (
             "a macro makes a part of this fork",
             "this is not written here as the compiler sees it",
             "write the macro out here; levada cc compiles it as it is",
-        ),
+        )
     };
     Box::new(Refusal {
         code: if included {
@@ -453,12 +459,11 @@ fn loses_directive(origin: &Origin, edit: &Edit) -> Result<bool, usize> {
         lead: false,
         gap: false,
     };
-    match edit.range.start == edit.range.end {
-        true => Ok(false),
-        false => {
-            let (start, end) = origin.bytes(&whole)?;
-            Ok(copied < of(start, end).count())
-        }
+    if edit.range.start == edit.range.end {
+        Ok(false)
+    } else {
+        let (start, end) = origin.bytes(&whole)?;
+        Ok(copied < of(start, end).count())
     }
 }
 
@@ -534,9 +539,10 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Re
                 }
             }
         }
-        let indent = match insertion {
-            true => Vec::new(),
-            false => indentation(text, start),
+        let indent = if insertion {
+            Vec::new()
+        } else {
+            indentation(text, start)
         };
         pieces(origin, &edit.pieces, &indent, &mut out)?;
         changes.push((start, end, out));
@@ -629,9 +635,10 @@ fn end_of_line(text: &[u8]) -> &'static [u8] {
 /// A tab where more lines begin with tabs than with blanks.
 fn step(text: &[u8]) -> Vec<u8> {
     let begin = |with: &[u8]| text.windows(with.len()).filter(|w| *w == with).count();
-    match begin(b"\n\t") > begin(b"\n  ") {
-        true => b"\t".to_vec(),
-        false => b"  ".to_vec(),
+    if begin(b"\n\t") > begin(b"\n  ") {
+        b"\t".to_vec()
+    } else {
+        b"  ".to_vec()
     }
 }
 

@@ -203,11 +203,12 @@ proptest! {
         let text = text.as_bytes();
         tokens_cover(text);
         let none = || Err::<Prelude, ()>(());
-        match forks(&lex(text).tokens).is_empty() {
-            true => untouched(text),
-            // Written or refused; but it ends.
-            false => drop(rewrite(text, Style::Serial, none)),
-        }
+        if forks(&lex(text).tokens).is_empty() {
+untouched(text)
+} else {
+// Written or refused; but it ends.
+drop(rewrite(text, Style::Serial, none))
+}
         let spread = spread(text, &|_| None);
         drop(translate("x.c", text, &spread, &spread.text, Style::Parallel));
     }

@@ -8,19 +8,21 @@ use std::time::Duration;
 /// # Safety
 /// `data` points to `len` values that live as long as the result, or `len` is 0.
 pub(crate) unsafe fn slice<'a, T>(data: *const T, len: u32) -> &'a [T] {
-    match data.is_null() || len == 0 {
-        true => &[],
+    if data.is_null() || len == 0 {
+        &[]
+    } else {
         // SAFETY: the caller's promise.
-        false => unsafe { std::slice::from_raw_parts(data, len as usize) },
+        unsafe { std::slice::from_raw_parts(data, len as usize) }
     }
 }
 
 /// A C string of the runtime's; empty for null.
 pub(crate) fn text(s: *const c_char) -> String {
-    match s.is_null() {
-        true => String::new(),
+    if s.is_null() {
+        String::new()
+    } else {
         // SAFETY: the runtime's strings are terminated and live.
-        false => unsafe { CStr::from_ptr(s) }.to_string_lossy().into_owned(),
+        unsafe { CStr::from_ptr(s) }.to_string_lossy().into_owned()
     }
 }
 

@@ -48,9 +48,10 @@ impl Program {
         why[why.len() - 1] = 0;
         NonNull::new(out).map(Program).ok_or_else(|| {
             let why = text(why.as_ptr());
-            match why.is_empty() {
-                true => format!("{file}: {}", Error { status, why }),
-                false => why,
+            if why.is_empty() {
+                format!("{file}: {}", Error { status, why })
+            } else {
+                why
             }
         })
     }

@@ -67,9 +67,12 @@ impl Served {
     ) -> Result<(Vec<u8>, Vec<u64>), Error> {
         let procedure = text(procedure)?;
         let numbered = |name: &str| name.bytes().all(|b| b.is_ascii_digit());
-        let names = flows.iter().map(|f| match numbered(&f.name) {
-            true => text(&format!("number {}", f.name)),
-            false => text(&f.name),
+        let names = flows.iter().map(|f| {
+            if numbered(&f.name) {
+                text(&format!("number {}", f.name))
+            } else {
+                text(&f.name)
+            }
         });
         let names = names.collect::<Result<Vec<_>, _>>()?;
         let raw = |(f, name): (&Flow, &CString)| ffi::lvd_sys_flow {

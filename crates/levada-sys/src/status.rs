@@ -57,9 +57,10 @@ pub struct Error {
 
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.why.is_empty() {
-            true => write!(f, "{} ({})", self.status.text(), self.status.name()),
-            false => write!(f, "{}", self.why),
+        if self.why.is_empty() {
+            write!(f, "{} ({})", self.status.text(), self.status.name())
+        } else {
+            write!(f, "{}", self.why)
         }
     }
 }

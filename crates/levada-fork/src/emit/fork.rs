@@ -69,9 +69,12 @@ impl Writer<'_> {
                 begin(pieces, "__extension__({");
                 let value = self.value(fork, &[], pieces);
                 // No compiler says of an assignment that nobody uses its value.
-                let value = value.map(|v| match self.parsed.forks[fork].unused {
-                    true => format!("{v} = *&{v}"),
-                    false => v,
+                let value = value.map(|v| {
+                    if self.parsed.forks[fork].unused {
+                        format!("{v} = *&{v}")
+                    } else {
+                        v
+                    }
                 });
                 text(pieces, format!("\n{};", value.unwrap_or("(void)0".into())));
                 end(pieces, &format!("\n}}){closing}"));
@@ -128,25 +131,23 @@ impl Writer<'_> {
             text(pieces, "\n");
         }
         if site.callee.is_none() {
-            match serial {
-                true => {
-                    let name = format!("lvd_f{n}");
-                    let declared = self.own(fork, site.type_of_callee(), "callee", &name);
-                    text(pieces, format!("{declared} = "));
-                }
-                false => text(pieces, format!("lvd_r{n}.lvd_in.lvd_call = ")),
+            if serial {
+                let name = format!("lvd_f{n}");
+                let declared = self.own(fork, site.type_of_callee(), "callee", &name);
+                text(pieces, format!("{declared} = "));
+            } else {
+                text(pieces, format!("lvd_r{n}.lvd_in.lvd_call = "))
             }
             self.copy(of.callee, pieces);
             text(pieces, ";\n");
         }
         for (i, &arg) in of.args.iter().enumerate().filter(|(i, _)| site.is_kept(*i)) {
-            let (begin, end) = match serial {
-                true => {
-                    let (ty, kind) = (site.type_of_argument(i), format!("argument{i}"));
-                    let declared = self.own(fork, ty, &kind, &site.argument(i));
-                    (format!("{declared} = "), ";".into())
-                }
-                false => site.keep_argument(i),
+            let (begin, end) = if serial {
+                let (ty, kind) = (site.type_of_argument(i), format!("argument{i}"));
+                let declared = self.own(fork, ty, &kind, &site.argument(i));
+                (format!("{declared} = "), ";".into())
+            } else {
+                site.keep_argument(i)
             };
             text(pieces, begin);
             self.copy(arg, pieces);
@@ -238,9 +239,10 @@ impl Writer<'_> {
 
     /// What ends the statement, where a fork that is only a part of it does.
     fn closing(&self, fork: usize) -> &'static str {
-        match self.parsed.forks[fork].closes && !self.closed.contains(&fork) {
-            true => ";",
-            false => "",
+        if self.parsed.forks[fork].closes && !self.closed.contains(&fork) {
+            ";"
+        } else {
+            ""
         }
     }
 }

@@ -20,13 +20,12 @@ impl Writer<'_> {
             let type_name = format!("lvd_back_{}", here.cloned().collect::<String>());
             let (external, hidden) = (jump.external, &jump.hidden);
             let declared = self.variable(external, hidden, ty.as_ref(), type_name, &variable);
-            match jump.void {
-                true => text(pieces, "\n"),
-                false => {
-                    text(pieces, format!("\n{declared} = "));
-                    text(pieces, if jump.comma { "(" } else { "" });
-                    back = Some(&variable);
-                }
+            if jump.void {
+                text(pieces, "\n")
+            } else {
+                text(pieces, format!("\n{declared} = "));
+                text(pieces, if jump.comma { "(" } else { "" });
+                back = Some(&variable);
             }
             // A fork that is all that is returned is a part of this now.
             let whole = |w: &What| match w {

@@ -62,12 +62,11 @@ impl Writer<'_> {
             };
             text(&mut pieces, head);
             pieces.push(Piece::Indent(1));
-            let named = match site.args == 0 && site.callee.is_some() && site.out.is_none() {
-                true => "\n(void)lvd_slot;".to_string(),
-                false => {
-                    let from = self.words.record("lvd_slot", &record);
-                    format!("\n{record} *lvd_r = {from};")
-                }
+            let named = if site.args == 0 && site.callee.is_some() && site.out.is_none() {
+                "\n(void)lvd_slot;".to_string()
+            } else {
+                let from = self.words.record("lvd_slot", &record);
+                format!("\n{record} *lvd_r = {from};")
             };
             text(&mut pieces, format!("{named}\n{keep}"));
             pieces.push(self.called_at(i));

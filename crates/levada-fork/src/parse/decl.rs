@@ -139,14 +139,16 @@ impl Parser<'_> {
     }
 
     fn declare_name(&mut self, name: String, specs: &Specs, ty: Type) {
-        let what = match specs.typedef {
-            true => Name::Typedef(ty),
-            false => Name::Value(ty),
+        let what = if specs.typedef {
+            Name::Typedef(ty)
+        } else {
+            Name::Value(ty)
         };
         let scope = self.scopes.last_mut().expect("file scope stays");
-        match specs.constant {
-            true => scope.shared.insert(name.clone()),
-            false => scope.shared.remove(&name),
+        if specs.constant {
+            scope.shared.insert(name.clone())
+        } else {
+            scope.shared.remove(&name)
         };
         self.define(name, what);
     }

@@ -136,9 +136,10 @@ impl Parser<'_> {
                 || matches!(self.lookup(&w), Some((Name::Value(_), _)))
                 || self.lookup(&w).is_some_and(|(_, depth)| depth > 0)
         });
-        match local {
-            true => Length::Variable,
-            false => Length::Constant(self.words(range)),
+        if local {
+            Length::Variable
+        } else {
+            Length::Constant(self.words(range))
         }
     }
 

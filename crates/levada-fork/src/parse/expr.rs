@@ -254,9 +254,10 @@ impl Parser<'_> {
         if !self.eat("?") {
             return Ok(condition);
         }
-        let then = match self.is(":") {
-            true => None,
-            false => Some(Box::new(self.deeper(Self::expression)?)),
+        let then = if self.is(":") {
+            None
+        } else {
+            Some(Box::new(self.deeper(Self::expression)?))
         };
         self.expect(":")?;
         let or = self.deeper(Self::conditional)?;
@@ -349,9 +350,10 @@ impl Parser<'_> {
             let transparent = self.is_word("__extension__");
             self.at += 1;
             let of = Box::new(self.cast()?);
-            let kind = match transparent {
-                true => ExprKind::Paren(of),
-                false => ExprKind::Unary("__real__", of),
+            let kind = if transparent {
+                ExprKind::Paren(of)
+            } else {
+                ExprKind::Unary("__real__", of)
             };
             return Ok(Expr::new(start, self.at, kind));
         }
@@ -439,13 +441,10 @@ impl Parser<'_> {
     fn generic(&mut self) -> Result<()> {
         self.expect("(")?;
         self.unevaluated += 1;
-        match self.is_type(self.at) {
-            true => {
-                self.type_name()?;
-            }
-            false => {
-                self.assignment()?;
-            }
+        if self.is_type(self.at) {
+            self.type_name()?;
+        } else {
+            self.assignment()?;
         }
         while self.eat(",") {
             if !self.eat_word("default") {
@@ -463,9 +462,10 @@ impl Parser<'_> {
         self.expect("(")?;
         let (mut last, mut values) = (None, Vec::new());
         loop {
-            match self.is_type(self.at) {
-                true => last = Some(self.type_name()?),
-                false => values.push(self.conditional()?),
+            if self.is_type(self.at) {
+                last = Some(self.type_name()?)
+            } else {
+                values.push(self.conditional()?)
             }
             // `offsetof(struct s, a[2].b)` is an expression, too.
             if !self.eat(",") {
@@ -601,9 +601,10 @@ impl Parser<'_> {
     /// Counts the operators of a chain.
     fn chained(&self, chain: &mut u32) -> Result<()> {
         *chain += 1;
-        match *chain > MAX_CHAIN {
-            true => self.too_deep(),
-            false => Ok(()),
+        if *chain > MAX_CHAIN {
+            self.too_deep()
+        } else {
+            Ok(())
         }
     }
 

@@ -430,9 +430,10 @@ impl Parser<'_> {
     }
 
     fn expect(&mut self, p: &str) -> Result<()> {
-        match self.eat(p) {
-            true => Ok(()),
-            false => self.stop(format!("`{p}`")),
+        if self.eat(p) {
+            Ok(())
+        } else {
+            self.stop(format!("`{p}`"))
         }
     }
 

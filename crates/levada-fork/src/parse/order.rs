@@ -90,9 +90,12 @@ impl Parser<'_> {
                 let number = ty.is_some_and(|ty| {
                     types::is_void(&ty) || types::is_arithmetic(&self.out.tags, &ty)
                 });
-                let given = |arg: &Expr| match number {
-                    true => self.literal_assigned(arg),
-                    false => self.literal_given(arg),
+                let given = |arg: &Expr| {
+                    if number {
+                        self.literal_assigned(arg)
+                    } else {
+                        self.literal_given(arg)
+                    }
                 };
                 args.iter().find_map(given)
             }
@@ -211,9 +214,10 @@ impl Parser<'_> {
                 _ => self.in_order(left, None),
             };
         };
-        match path.pointer {
-            true => self.in_order(path.base, None),
-            false => self.place_in_order(path.base),
+        if path.pointer {
+            self.in_order(path.base, None)
+        } else {
+            self.place_in_order(path.base)
         }
         for part in path.parts {
             if let ExprKind::Index(_, index) = &part.kind {

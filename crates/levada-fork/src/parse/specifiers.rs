@@ -253,9 +253,10 @@ impl Parser<'_> {
             Some(ty) => requalified(&ty, &quals),
             None => Rc::new(types::Kind::Plain {
                 quals,
-                words: match words.is_empty() {
-                    true => "int".into(),
-                    false => words.join(" "),
+                words: if words.is_empty() {
+                    "int".into()
+                } else {
+                    words.join(" ")
                 },
             }),
         };
@@ -299,12 +300,13 @@ impl Parser<'_> {
             let word = self.word_at(i);
             word.is_some_and(|w| CONVENTIONS.contains(&w.trim_matches('_')))
         };
-        match attributes.clone().any(changes) {
-            true => self.words(Range {
+        if attributes.clone().any(changes) {
+            self.words(Range {
                 start: attributes.start,
                 end: attributes.end,
-            }),
-            false => String::new(),
+            })
+        } else {
+            String::new()
         }
     }
 
@@ -408,12 +410,11 @@ impl Parser<'_> {
     fn tag(&mut self, word: &'static str, name: Option<String>, defines: bool) -> usize {
         if let Some(n) = &name {
             let here = self.scopes.last().and_then(|s| s.tags.get(n).copied());
-            let seen = match defines || self.is(";") {
-                true => here,
-                false => {
-                    let mut scopes = self.scopes.iter().rev();
-                    scopes.find_map(|s| s.tags.get(n).copied())
-                }
+            let seen = if defines || self.is(";") {
+                here
+            } else {
+                let mut scopes = self.scopes.iter().rev();
+                scopes.find_map(|s| s.tags.get(n).copied())
             };
             if let Some(found) = seen {
                 return found;
@@ -437,9 +438,10 @@ impl Parser<'_> {
     }
 
     fn struct_specifier(&mut self) -> Result<Type> {
-        let word = match self.is_word("union") {
-            true => "union",
-            false => "struct",
+        let word = if self.is_word("union") {
+            "union"
+        } else {
+            "struct"
         };
         self.at += 1;
         let start = self.at;
@@ -488,9 +490,10 @@ impl Parser<'_> {
             return Ok(());
         }
         loop {
-            let (name, ty) = match self.is(":") {
-                true => (None, types::unknown()),
-                false => self.declarator(specs.ty.clone())?,
+            let (name, ty) = if self.is(":") {
+                (None, types::unknown())
+            } else {
+                self.declarator(specs.ty.clone())?
             };
             if self.eat(":") {
                 self.constant += 1;

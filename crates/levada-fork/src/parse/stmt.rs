@@ -56,9 +56,10 @@ impl Parser<'_> {
             return false;
         }
         let label = self.punct_at(self.at + 1, ":") && self.kind(self.at) == Some(Kind::Word);
-        match self.is_attribute(self.at) {
-            true => self.type_follows_attributes(),
-            false => self.is_type(self.at) && !label,
+        if self.is_attribute(self.at) {
+            self.type_follows_attributes()
+        } else {
+            self.is_type(self.at) && !label
         }
     }
 
@@ -179,9 +180,10 @@ impl Parser<'_> {
     fn condition(&mut self, looped: bool) -> Result<()> {
         self.expect("(")?;
         self.body.around_parens += 1;
-        let e = match looped {
-            true => self.around(Around::Condition, Self::expression)?,
-            false => self.expression()?,
+        let e = if looped {
+            self.around(Around::Condition, Self::expression)?
+        } else {
+            self.expression()?
         };
         self.in_order(&e, None);
         self.body.around_parens -= 1;
@@ -277,9 +279,10 @@ impl Parser<'_> {
         if self.is("}") {
             return Ok(());
         }
-        match self.begins_declaration() {
-            true => self.local_declaration(false),
-            false => self.statement(),
+        if self.begins_declaration() {
+            self.local_declaration(false)
+        } else {
+            self.statement()
         }
     }
 

@@ -63,9 +63,10 @@ impl Parser<'_> {
             ExprKind::Conditional(c, a, b) => {
                 let a = a.as_ref().unwrap_or(c);
                 let (a, b) = (self.type_of(a)?, self.type_of(b)?);
-                match types::decayed(&a) == types::decayed(&b) {
-                    true => Some(a),
-                    false => self.common(&a, &b),
+                if types::decayed(&a) == types::decayed(&b) {
+                    Some(a)
+                } else {
+                    self.common(&a, &b)
                 }
             }
             ExprKind::Cast(ty, _) | ExprKind::Compound(ty, _) => Some(ty.clone()),
@@ -187,9 +188,10 @@ impl Parser<'_> {
     fn number(&self, i: usize) -> Option<Type> {
         let text = self.spelled(&self.tokens[i]).to_ascii_lowercase();
         let hex = text.starts_with("0x");
-        let floating = match hex {
-            true => text.contains('p') || text.contains('.'),
-            false => text.contains('.') || (text.contains('e') && !text.starts_with("0b")),
+        let floating = if hex {
+            text.contains('p') || text.contains('.')
+        } else {
+            text.contains('.') || (text.contains('e') && !text.starts_with("0b"))
         };
         if floating {
             let last = text.chars().last()?;
