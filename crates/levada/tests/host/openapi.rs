@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Requests generated from the interface's description: each path and method of `/openapi.json`, with parameters
-//! and bodies as described, and with parts of other types. Each reply must have a described status, and be JSON
-//! where described; the host must keep running.
+//! Tests of the interface's description, `/openapi.json`: the host has what it describes.
+//!
+//! Requests are generated from it: each path and method, with parameters and bodies as described, and with parts of
+//! other types. Each reply must have a described status, and be JSON where described; the host must keep running.
 //!
 //! `LEVADA_FUZZ=N` sends N requests; `LEVADA_SEED` selects others.
 
@@ -183,4 +184,79 @@ fn every_answer_is_one_that_is_described() {
     }
     let before = host.seen("good")["firings"].as_u64();
     host.until("good", |a| a["firings"].as_u64() > before);
+}
+
+#[test]
+fn what_is_documented_is_there() {
+    let host = Host::begin();
+    host.many("one");
+    let answer = host.get("/openapi.json");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let document: Value = serde_json::from_str(body).unwrap();
+    let paths = document["paths"].as_object().unwrap();
+    assert!(paths.len() >= 11, "{paths:?}");
+    for (path, methods) in paths {
+        let real = path.replace("{name}", "one");
+        for method in methods
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|m| *m != "parameters")
+        {
+            let method = method.to_uppercase();
+            if method == "DELETE" {
+                continue; // It would be gone.
+            }
+            let request = format!(
+                "{method} {real} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            );
+            let answer = host.raw(request.as_bytes());
+            for none in ["HTTP/1.1 404", "HTTP/1.1 405", "HTTP/1.1 5"] {
+                assert!(!answer.starts_with(none), "{method} {path}: {answer}");
+            }
+        }
+    }
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    // Every schema that is referred to is there, and what a request answers has its fields.
+    for name in body.split("#/components/schemas/").skip(1) {
+        let name = name.split('"').next().unwrap();
+        assert!(schemas.contains_key(name), "{name}");
+    }
+    let answer = host.get("/applications");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let all: Value = serde_json::from_str(body).unwrap();
+    let documented = schemas["Application"]["properties"].as_object().unwrap();
+    for field in all[0].as_object().unwrap().keys() {
+        assert!(documented.contains_key(field), "{field}");
+    }
+    // A line of events is one, or says how many were missed.
+    let line = schemas["Line"].to_string();
+    assert!(
+        line.contains("/Event\"") && line.contains("/Missed\""),
+        "{line}"
+    );
+    assert_eq!(schemas["MissedWord"]["enum"][0], "missed");
+    let metrics = host.get("/metrics");
+    let answers = &document["paths"]["/metrics"]["get"]["responses"]["200"];
+    for kind in answers["content"].as_object().unwrap().keys() {
+        let (head, _) = metrics.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.contains(&format!("content-type: {kind}\r\n")),
+            "{head}"
+        );
+    }
+    assert!(
+        metrics.contains("levada_actor_firings_total{application=\"one\",actor="),
+        "{metrics}"
+    );
+    for line in metrics
+        .split("\r\n\r\n")
+        .nth(1)
+        .unwrap()
+        .lines()
+        .filter(|l| !l.starts_with('#'))
+    {
+        let value = line.rsplit_once(' ').map(|l| l.1.parse::<f64>());
+        assert!(matches!(value, Some(Ok(_))), "{line}");
+    }
 }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of a host as a service: its own socket, an inherited one, and notifications to the service manager.
+//! Tests of a host as a service: its own socket, a removed one, an inherited one, closed standard streams, and
+//! notifications to the service manager.
 
 use crate::common;
-use crate::common::host::{Host, sources};
-use crate::common::{Place, Run};
+use crate::common::host::{Host, TOP, sources};
+use crate::common::{Place, Run, without};
 use serde_json::Value;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
-use std::time::Duration;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_socket_has_one_host_and_a_dead_one_is_followed() {
@@ -212,5 +214,73 @@ fn systemd_has_nothing_against_the_units() {
     match verify.env("XDG_RUNTIME_DIR", place.path("")).output() {
         Ok(done) => assert!(done.status.success() && done.stderr.is_empty(), "{done:?}"),
         Err(_) => common::skipped("the units", "there is no systemd-analyze"),
+    }
+}
+
+/// As a program does that cleans folders of temporary files.
+#[test]
+fn a_socket_that_is_removed_is_made_again() {
+    let host = Host::begin();
+    host.many("a");
+    let answers = || host.run(&["list"]).code == Some(0);
+    for names in [&["h.sock"][..], &["h.sock", "h.sock.lock"]] {
+        for name in names {
+            std::fs::remove_file(host.place.path(name)).unwrap();
+        }
+        let start = Instant::now();
+        while !answers() || !host.place.exists("h.sock.lock") {
+            assert!(
+                start.elapsed() < Duration::from_secs(300),
+                "no command finds it"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    assert_eq!(host.seen("a")["state"], "running");
+    assert!(
+        host.said()
+            .contains("h.sock was removed: this host listens there again")
+    );
+    // It is one host's still.
+    let second = host
+        .place
+        .run(&["host", "--socket=h.sock", "--state=other"]);
+    second.refuses(5, &["another host lives there"]);
+    // Where something else is, the host ends and says so.
+    let mut host = host;
+    host.place.write("h.new", "");
+    std::fs::rename(host.place.path("h.new"), host.place.path("h.sock")).unwrap();
+    host.until_dead();
+    assert!(
+        host.said().contains("no command can find this host"),
+        "{}",
+        host.said()
+    );
+    assert!(host.place.exists("h.sock"));
+}
+
+#[test]
+fn a_host_without_standard_streams_puts_nothing_in_their_place() {
+    for closed in 1..8 {
+        let place = sources();
+        let args = ["host", "--socket", "h.sock", "--workers", "2"];
+        let mut command = place.command(&args);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        without(&mut command, closed);
+        let child = command.spawn().unwrap();
+        let host = Host::of(place, child);
+        host.run(&["load", TOP, "--out", "n.txt"]).succeeds();
+        host.until("Top", |a| a["state"] == "ended");
+        let numbers = std::fs::read_to_string(host.place.path("n.txt"));
+        assert_eq!(numbers.unwrap(), "1\n2\n3\n");
+        for stream in 0..=2 {
+            let link = format!("/proc/{}/fd/{stream}", host.child.id());
+            let file = std::fs::read_link(link).unwrap();
+            let file = file.to_string_lossy();
+            assert!(
+                ["/dev/null", "/dev/full"].contains(&&*file),
+                "{closed}: {file}"
+            );
+        }
     }
 }
