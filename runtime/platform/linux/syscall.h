@@ -77,37 +77,30 @@ static inline long lvd_sys_enter(long number, long a, long b, long c, long d, lo
                    : "rcx", "r11", "memory");
   return result;
 }
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) || defined(__riscv)
 #define LVD_SYS_OWN_ENTRY 1
+#if defined(__aarch64__)
+#define LVD_SYS_INSTRUCTION     "svc 0"
+#define LVD_SYS_NUMBER_REGISTER "x8"
+#define LVD_SYS_REGISTER(n)     "x" #n
+#else
+#define LVD_SYS_INSTRUCTION     "ecall"
+#define LVD_SYS_NUMBER_REGISTER "a7"
+#define LVD_SYS_REGISTER(n)     "a" #n
+#endif
 static inline long lvd_sys_enter(long number, long a, long b, long c, long d, long e, long f) {
-  register long x8 __asm__("x8") = number;
-  register long x0 __asm__("x0") = a;
-  register long x1 __asm__("x1") = b;
-  register long x2 __asm__("x2") = c;
-  register long x3 __asm__("x3") = d;
-  register long x4 __asm__("x4") = e;
-  register long x5 __asm__("x5") = f;
-  __asm__ volatile("svc 0"
-                   : "+r"(x0)
-                   : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+  register long n __asm__(LVD_SYS_NUMBER_REGISTER) = number;
+  register long r0 __asm__(LVD_SYS_REGISTER(0)) = a;
+  register long r1 __asm__(LVD_SYS_REGISTER(1)) = b;
+  register long r2 __asm__(LVD_SYS_REGISTER(2)) = c;
+  register long r3 __asm__(LVD_SYS_REGISTER(3)) = d;
+  register long r4 __asm__(LVD_SYS_REGISTER(4)) = e;
+  register long r5 __asm__(LVD_SYS_REGISTER(5)) = f;
+  __asm__ volatile(LVD_SYS_INSTRUCTION
+                   : "+r"(r0)
+                   : "r"(n), "r"(r1), "r"(r2), "r"(r3), "r"(r4), "r"(r5)
                    : "memory", "cc");
-  return x0;
-}
-#elif defined(__riscv)
-#define LVD_SYS_OWN_ENTRY 1
-static inline long lvd_sys_enter(long number, long a, long b, long c, long d, long e, long f) {
-  register long a7 __asm__("a7") = number;
-  register long a0 __asm__("a0") = a;
-  register long a1 __asm__("a1") = b;
-  register long a2 __asm__("a2") = c;
-  register long a3 __asm__("a3") = d;
-  register long a4 __asm__("a4") = e;
-  register long a5 __asm__("a5") = f;
-  __asm__ volatile("ecall"
-                   : "+r"(a0)
-                   : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a5)
-                   : "memory");
-  return a0;
+  return r0;
 }
 #else
 static inline long lvd_sys_enter(long number, long a, long b, long c, long d, long e, long f) {

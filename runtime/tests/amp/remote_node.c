@@ -180,30 +180,34 @@ static lvd_status node_scalars(lvd_call_frame *f) {
 }
 LVD_PROCEDURE(node_scalars)
 
-/* Receives nothing, forever. */
-static lvd_status node_waits(lvd_call_frame *f) {
+/* Sends `text`, after which the call may be cancelled, and waits for a message. */
+static lvd_status sends_and_receives(const lvd_call_frame *f, const char *text,
+                                     mcapi_status_t *received) {
   mcapi_status_t s;
   size_t size;
   lvd_status status = begins(f);
   if (status != LVD_OK) return status;
   mcapi_endpoint_t from = own(1);
-  /* once this was received, it may be cancelled */
-  mcapi_msg_send(from, other(1), "waits", 5, 0, &s);
-  mcapi_msg_recv(from, buffer, sizeof buffer, &size, &s);
-  HAS(s != MCAPI_SUCCESS);
+  mcapi_msg_send(from, other(1), text, strlen(text), 0, &s);
+  mcapi_msg_recv(from, buffer, sizeof buffer, &size, received);
+  return LVD_OK;
+}
+
+/* Receives nothing, until it is cancelled. */
+static lvd_status node_waits(lvd_call_frame *f) {
+  mcapi_status_t received;
+  lvd_status status = sends_and_receives(f, "waits", &received);
+  if (status != LVD_OK) return status;
+  HAS(received != MCAPI_SUCCESS);
   return LVD_E_CANCELLED;
 }
 LVD_PROCEDURE(node_waits)
 
-/* Fails after it has sent something. */
+/* Writes to an invalid address after it has sent a message and received one. */
 static lvd_status node_fails(lvd_call_frame *f) {
-  mcapi_status_t s;
-  size_t size;
-  lvd_status status = begins(f);
+  mcapi_status_t received;
+  lvd_status status = sends_and_receives(f, "fails", &received);
   if (status != LVD_OK) return status;
-  mcapi_endpoint_t from = own(1);
-  mcapi_msg_send(from, other(1), "fails", 5, 0, &s);
-  mcapi_msg_recv(from, buffer, sizeof buffer, &size, &s);
   *(volatile uint32_t *)(uintptr_t)0x40000000000 = 1;
   return LVD_OK;
 }

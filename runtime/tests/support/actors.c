@@ -13,6 +13,13 @@ static const lvd_action_class one_action[] = {{"go", NULL, 1}};
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
+/* A class with one action, and `...` its other members. */
+#define CLASS(...)                                                                                 \
+  {                                                                                                \
+    .file = "actors.c", .actions = 1, .input = in_port, .output = out_port, .action = one_action,  \
+    __VA_ARGS__                                                                                    \
+  }
+
 /* ---- source ------------------------------------------------------------------------------- */
 
 static lvd_run_result source_run(lvd_actor *self) {
@@ -34,14 +41,8 @@ static lvd_run_result source_run(lvd_actor *self) {
   }
   return LVD_RUN_DONE;
 }
-const lvd_actor_class source_class = {.name = "source",
-                                      .file = "actors.c",
-                                      .state_size = 4,
-                                      .outputs = 1,
-                                      .actions = 1,
-                                      .output = out_port,
-                                      .action = one_action,
-                                      .run = source_run};
+const lvd_actor_class source_class =
+    CLASS(.name = "source", .state_size = 4, .outputs = 1, .run = source_run);
 
 /* ---- add, slow ---------------------------------------------------------------------------- */
 
@@ -78,24 +79,9 @@ static lvd_run_result map(lvd_actor *self, bool slow) {
 }
 static lvd_run_result add_run(lvd_actor *self) { return map(self, false); }
 static lvd_run_result slow_run(lvd_actor *self) { return map(self, true); }
-const lvd_actor_class add_class = {.name = "add",
-                                   .file = "actors.c",
-                                   .inputs = 1,
-                                   .outputs = 1,
-                                   .actions = 1,
-                                   .input = in_port,
-                                   .output = out_port,
-                                   .action = one_action,
-                                   .run = add_run};
-const lvd_actor_class slow_class = {.name = "slow",
-                                    .file = "actors.c",
-                                    .inputs = 1,
-                                    .outputs = 1,
-                                    .actions = 1,
-                                    .input = in_port,
-                                    .output = out_port,
-                                    .action = one_action,
-                                    .run = slow_run};
+const lvd_actor_class add_class = CLASS(.name = "add", .inputs = 1, .outputs = 1, .run = add_run);
+const lvd_actor_class slow_class =
+    CLASS(.name = "slow", .inputs = 1, .outputs = 1, .run = slow_run);
 
 /* ---- sum of two --------------------------------------------------------------------------- */
 
@@ -122,15 +108,7 @@ static lvd_run_result sum_run(lvd_actor *self) {
     self->fired[0]++;
   }
 }
-const lvd_actor_class sum_class = {.name = "sum",
-                                   .file = "actors.c",
-                                   .inputs = 2,
-                                   .outputs = 1,
-                                   .actions = 1,
-                                   .input = in_port,
-                                   .output = out_port,
-                                   .action = one_action,
-                                   .run = sum_run};
+const lvd_actor_class sum_class = CLASS(.name = "sum", .inputs = 2, .outputs = 1, .run = sum_run);
 
 /* ---- sink --------------------------------------------------------------------------------- */
 
@@ -160,16 +138,8 @@ static lvd_run_result sink_run(lvd_actor *self) {
 static void sink_end(lvd_actor *self) {
   if (self->params) *(sink *)(uintptr_t)self->params = *(sink *)self->state;
 }
-const lvd_actor_class sink_class = {.name = "sink",
-                                    .file = "actors.c",
-                                    .state_size = sizeof(sink),
-                                    .inputs = 1,
-                                    .actions = 1,
-                                    .input = in_port,
-                                    .action = one_action,
-                                    .init = sink_init,
-                                    .run = sink_run,
-                                    .end = sink_end};
+const lvd_actor_class sink_class = CLASS(.name = "sink", .state_size = sizeof(sink), .inputs = 1,
+                                         .init = sink_init, .run = sink_run, .end = sink_end);
 
 /* ---- networks, and what else tests share ----------------------------------------------------- */
 
