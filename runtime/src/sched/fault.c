@@ -163,54 +163,59 @@ static void say_abort(const lvd_worker *w) {
   lvd_hooks.child.record_crash(e->name, "abort was called");
 }
 
+/* A tick of the worker's clock. An actor that exceeds its time limit is abandoned: then it does not
+ * return. */
+static void tick(lvd_worker *w, const void *address, const void *at) {
+  if (!w->leased.clocked) lvd_lease_tick(&w->leased); /* a host may have been started since */
+  /* Two ticks in one activation: it should yield. Many: it does not end. */
+  lvd_entity *e = w->current;
+  if (!e) return;
+  lvd_steal_time_update(w, lvd_os_ticks());
+  uint64_t activations = lvd_load_relaxed_u64(&e->activations);
+  uint64_t turn = lvd_load_relaxed_u64(&w->activations);
+  if (e != w->clock_entity || activations != w->clock_activations || turn != w->clock_activation) {
+    w->clock_entity = e;
+    w->clock_activations = activations;
+    w->clock_activation = turn;
+    w->clock_ticks = 0;
+  } else {
+    w->clock_ticks++;
+  }
+  lvd_store_relaxed_u64(&e->clocked, activations + 1);
+  lvd_exchange_relaxed_u32(&w->yield, 1);
+  const lvd_actor *a = &w->current->actor;
+  if (e->is_fiber) {
+    lvd_count(&e->app->share[w->index].fiber_ticks, 1);
+    lvd_preempt_fiber(w, address, at);
+    return;
+  }
+  lvd_overrun_tick(w);
+  bool ending = lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING;
+  uint64_t limit_ns =
+      ending ? (uint64_t)LVD_STOP_MS * LVD_MS_NS : w->rt->options.action_time_limit_ns;
+  if (!limit_ns || lvd_clocked_ms(w) * LVD_MS_NS < limit_ns || !w->abandonable ||
+      !(a->cls->flags & LVD_CLASS_ABANDONABLE) || a->native)
+    return;
+  w->abandonable = 0;
+  if (!ending) {
+    char text[sizeof((lvd_fault *)0)->message];
+    snprintf(text, sizeof text, "an action that has not ended after %llu ms of CPU time",
+             (unsigned long long)(limit_ns / LVD_MS_NS));
+    lvd_fault_record(w->current, LVD_FAULT_TIME, 0, text);
+  }
+  lvd_os_jump(w->escape);
+}
+
 /* In signal context, on the worker's thread. */
 void lvd_trap(void *self, lvd_os_trap trap, const void *address, const void *at) {
   lvd_worker *w = self;
   if (!w) return;
-  const lvd_runtime *rt = w->rt;
   char text[sizeof((lvd_fault *)0)->message];
   bool overflow = false;
   switch (trap) {
-  case LVD_TRAP_TICK: {
-    if (!w->leased.clocked) lvd_lease_tick(&w->leased); /* a host may have been started since */
-    /* Two ticks in one activation: it should yield. Many: it does not end. */
-    lvd_entity *e = w->current;
-    if (!e) return;
-    lvd_steal_time_update(w, lvd_os_ticks());
-    uint64_t activations = lvd_load_relaxed_u64(&e->activations);
-    uint64_t turn = lvd_load_relaxed_u64(&w->activations);
-    if (e != w->clock_entity || activations != w->clock_activations ||
-        turn != w->clock_activation) {
-      w->clock_entity = e;
-      w->clock_activations = activations;
-      w->clock_activation = turn;
-      w->clock_ticks = 0;
-    } else {
-      w->clock_ticks++;
-    }
-    lvd_store_relaxed_u64(&e->clocked, activations + 1);
-    lvd_exchange_relaxed_u32(&w->yield, 1);
-    const lvd_actor *a = &w->current->actor;
-    if (e->is_fiber) {
-      lvd_count(&e->app->share[w->index].fiber_ticks, 1);
-      lvd_preempt_fiber(w, address, at);
-      return;
-    }
-    lvd_overrun_tick(w);
-    bool ending = lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING;
-    uint64_t limit_ns =
-        ending ? (uint64_t)LVD_STOP_MS * LVD_MS_NS : rt->options.action_time_limit_ns;
-    if (!limit_ns || lvd_clocked_ms(w) * LVD_MS_NS < limit_ns || !w->abandonable ||
-        !(a->cls->flags & LVD_CLASS_ABANDONABLE) || a->native)
-      return;
-    w->abandonable = 0;
-    if (!ending) {
-      snprintf(text, sizeof text, "an action that has not ended after %llu ms of CPU time",
-               (unsigned long long)(limit_ns / LVD_MS_NS));
-      lvd_fault_record(w->current, LVD_FAULT_TIME, 0, text);
-    }
-    lvd_os_jump(w->escape);
-  }
+  case LVD_TRAP_TICK:
+    tick(w, address, at);
+    return;
   case LVD_TRAP_ALARM:
     lvd_store_relaxed_u64(&w->asks_at, 0);
     lvd_exchange_relaxed_u32(&w->yield, 1);
