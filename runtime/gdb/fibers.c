@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
     lvd_fiber_sleep(1000000);
   } while (waiting < 5);
   all_wait();
-  if (argc > 1) { /* for who attaches, until the input ends */
+  if (argc > 1) { /* for a debugger that attaches; until the input ends */
     printf("all wait\n");
     fflush(stdout);
     while (getchar() != EOF) {

@@ -107,7 +107,7 @@ static void await_command(lvd_loader *l) {
 
 void lvd_loader_serve(lvd_loader *l) {
   lvd_window *window = l->board->window;
-  /* Whoever has made the machine makes the window before, or rings when it has. */
+  /* The creator of the machine initialises the window before this, or rings when it has. */
   for (;;) {
     invalidate(l, window, sizeof *window);
     if (!lvd_window_read(window, l->board->size, &l->shape)) break;

@@ -285,8 +285,8 @@ static void *thread_elsewhere(void *what) {
 
 static void elsewhere(const conform_case *c) {
   pthread_t thread;
-  void *(*beside)(void *) = with == ELSEWHERE ? thread_elsewhere : thread_two;
-  if (c->two && pthread_create(&thread, NULL, beside, (void *)(uintptr_t)c)) _exit(2);
+  void *(*second)(void *) = with == ELSEWHERE ? thread_elsewhere : thread_two;
+  if (c->two && pthread_create(&thread, NULL, second, (void *)(uintptr_t)c)) _exit(2);
   if (with == ELSEWHERE)
     c->one();
   else if (!conform_elsewhere(c->name, 1))

@@ -297,9 +297,9 @@ void lvd_os_thread_name(uint32_t id, char *name, size_t size) {
 int32_t lvd_os_current_cpu(void) { return lvd_sys_getcpu(); }
 
 void lvd_os_thread_migrate(int32_t cpu) {
-  enum { MOST = 4096 };
-  cpu_set_t may[MOST / CPU_SETSIZE], there[MOST / CPU_SETSIZE];
-  if (cpu < 0 || cpu >= MOST || lvd_sys_getcpu() == cpu) return;
+  enum { CPUS_MAX = 4096 };
+  cpu_set_t may[CPUS_MAX / CPU_SETSIZE], there[CPUS_MAX / CPU_SETSIZE];
+  if (cpu < 0 || cpu >= CPUS_MAX || lvd_sys_getcpu() == cpu) return;
   if (lvd_sys_getaffinity(sizeof may, may) != 0 || !CPU_ISSET_S((size_t)cpu, sizeof may, may))
     return;
   CPU_ZERO_S(sizeof there, there);

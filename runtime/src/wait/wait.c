@@ -3,9 +3,11 @@
  * checks again.
  *
  * Pairs of orders
- *   sleep: who, asleep = 1, arm, [heavy], look <> push: tail, [light], armed; wake: who, asleep
- *   event: who, armed, [heavy], load word      <> set, tell: word, [light], load armed          C3
- *   wait: who (release)                        -> wake: who (acquire)   what it points to is whole
+ *   sleep: parked, asleep = 1, arm, [heavy], look <> push: tail, [light], armed;
+ *                                                    wake: parked, asleep
+ *   event: parked, armed, [heavy], load word      <> set, tell: word, [light], load armed       C3
+ *   wait: parked (release)                        -> wake: parked (acquire)
+ *                                                    what it points to is initialised
  * A late waker may clear `asleep` of a newer sleep, but then it also wakes that sleep; or it may
  * wake a fiber that waited here before. A woken waiter checks its items and sleeps again. So
  * fibers and pooled wait points stay mapped as long as the process may wake them. The [heavy]

@@ -96,7 +96,7 @@ static void lives_shortly(void) {
   close(ready[1]);
 }
 
-void test_mcapi_clean_beside(void) {
+void test_mcapi_clean_in_use(void) {
   test_domain();
   traffic = shared(sizeof *traffic);
   pid_t one = started(1), two = started(2);

@@ -139,7 +139,7 @@ static uint64_t go_on(mcapi_node_t me, mcapi_node_t other, double until) {
   return calls;
 }
 
-static void beside_a_vandal(bool header) {
+static void with_a_vandal(bool header) {
   FORKS_LATE;
   double until = seconds() + 3;
   node_is(9); /* the domain remains while the others join and leave */
@@ -170,6 +170,6 @@ static void beside_a_vandal(bool header) {
   mcapi_finalize(&s);
 }
 
-void test_mcapi_hostile(void) { beside_a_vandal(false); }
+void test_mcapi_hostile(void) { with_a_vandal(false); }
 /* Joining may fail, for any reason. */
-void test_mcapi_hostile_header(void) { beside_a_vandal(true); }
+void test_mcapi_hostile_header(void) { with_a_vandal(true); }

@@ -17,13 +17,13 @@ static void done(mcapi_request_t *r) {
 
 /* ---- the limit ------------------------------------------------------------------------------- */
 
-enum { MOST = 1 << 17 };
-static mcapi_request_t taken[MOST];
+enum { REQUESTS_MAX = 1 << 17 };
+static mcapi_request_t taken[REQUESTS_MAX];
 
 /* Uses all requests. */
 static uint32_t take_all(mcapi_endpoint_t at) {
   static char in;
-  for (uint32_t i = 0; i < MOST; i++) {
+  for (uint32_t i = 0; i < REQUESTS_MAX; i++) {
     mcapi_msg_recv_i(at, &in, 1, &taken[i], &s);
     if (s == MCAPI_ERR_REQUEST_LIMIT) return i;
     SAYS(s, MCAPI_PENDING);

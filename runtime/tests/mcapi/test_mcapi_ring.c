@@ -12,7 +12,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-enum { MOST = 65536, KEPT = 60 };
+enum { MESSAGE_BYTES_MAX = 65536, HELD_MAX = 60 };
 
 static mcapi_status_t s;
 static mcapi_request_t r;
@@ -52,7 +52,7 @@ static void open_channel(void) {
 static uint32_t length_of(uint32_t n) {
   uint64_t x = (n + 1) * 0x9e3779b97f4a7c15u;
   next_random(&x), next_random(&x);
-  static const uint32_t below[] = {1, 9, 64, 65, 200, 4032, 4097, 9000, MOST + 1};
+  static const uint32_t below[] = {1, 9, 64, 65, 200, 4032, 4097, 9000, MESSAGE_BYTES_MAX + 1};
   uint32_t k = next_random(&x) % (n / 500 % 2 ? COUNT(below) : 5); /* only short ones for a while */
   return below[k] - (next_random(&x) % 3 ? 1 : (uint32_t)(next_random(&x) % below[k]));
 }
@@ -63,13 +63,13 @@ static void fill(unsigned char *data, uint32_t n) {
 }
 
 static void is_that(const unsigned char *data, size_t length, uint32_t n) {
-  static unsigned char expected[MOST];
+  static unsigned char expected[MESSAGE_BYTES_MAX];
   CHECK_EQ(length, length_of(n));
   fill(expected, n);
   CHECK(length == 0 || memcmp(data, expected, length) == 0);
 }
 
-static unsigned char data[MOST];
+static unsigned char data[MESSAGE_BYTES_MAX];
 
 static bool send_packet(uint32_t n) {
   fill(data, n);
@@ -92,9 +92,9 @@ static void *receive_packet(uint32_t n) {
 void test_mcapi_packets_of_any_length(void) {
   node_is(1);
   open_channel();
-  void *held[KEPT];
-  uint32_t number[KEPT], count = 0, sent = 0, got = 0, full = 0, most = 0;
-  const uint32_t all = over_queues() ? 400 : SCALED(40000), keep = over_queues() ? 2 : KEPT;
+  void *held[HELD_MAX];
+  uint32_t number[HELD_MAX], count = 0, sent = 0, got = 0, full = 0, most = 0;
+  const uint32_t all = over_queues() ? 400 : SCALED(40000), keep = over_queues() ? 2 : HELD_MAX;
   for (uint32_t round = 0; got < all; round++) {
     uint32_t bias = round / 300 % 3; /* 0: as many are sent as received; 1: more; 2: fewer */
     if (next_random(&seed) % 4 < (bias == 0 ? 2u : bias == 1 ? 3u : 1u)) {
@@ -227,7 +227,7 @@ void test_mcapi_messages_of_any_length(void) {
   set(from, MCAPI_ENDP_ATTR_MEMORY_TYPE, MCAPI_ENDP_ATTR_FAIL_ON_MEM_LIMIT);
   uint32_t sent = 0, got = 0, full = 0;
   const uint32_t all = over_queues() ? 400 : SCALED(40000);
-  static unsigned char back[MOST];
+  static unsigned char back[MESSAGE_BYTES_MAX];
   for (uint32_t round = 0; got < all; round++) {
     uint32_t bias = round / 300 % 3;
     if (next_random(&seed) % 4 < (bias == 0 ? 2u : bias == 1 ? 3u : 1u)) {

@@ -47,7 +47,8 @@ with tempfile.TemporaryDirectory() as name:
     if "clang" not in version:
         headers = sorted(pathlib.Path(include).rglob("*.h"))
         text = "".join(f'#include "{h.relative_to(include)}"\n' for h in headers)
-        well, said = compiled(folder, text, "-std=gnu17", "-fkeep-inline-functions", "-fkeep-static-functions", "-fstack-usage")
+        options = ["-std=gnu17", "-fkeep-inline-functions", "-fkeep-static-functions", "-fstack-usage"]
+        well, said = compiled(folder, text, *options)
         expect(well, said)
         frames = [line.split("\t") for f in folder.glob("*.su") for line in f.read_text().splitlines()]
         expect(len(frames) > 100, f"only {len(frames)} functions")

@@ -53,7 +53,7 @@ static int calls(void) {
   pb_set_diagnostics(false);
   if (pb_boot() != LVD_OK) return 1;
   TASKID all[] = {pb_create("twice", 0), pb_create("count", 0)};
-  if (!all[0] || !all[1] || pb_create("nobody", 0)) return 2;
+  if (!all[0] || !all[1] || pb_create("unknown", 0)) return 2;
   if (stream_create(DOUBLED) != LVD_OK) return 3;
   for (int i = 0; i < 2; i++)
     if (pb_rpc(all[i]) != LVD_OK) return 4;

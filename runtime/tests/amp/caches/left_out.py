@@ -17,7 +17,8 @@ work = build / "left_out"
 SECONDS = 20
 
 STATEMENT = re.compile(
-    r"^ *(?:if \([^()]*\) )?(?:lvd_cache_(?:clean|drop)|lvd_elements_(?:clean|drop)|publish|discard_segment|invalidate)\(.*;$"
+    r"^ *(?:if \([^()]*\) )?"
+    r"(?:lvd_cache_(?:clean|drop)|lvd_elements_(?:clean|drop)|publish|discard_segment|invalidate)\(.*;$"
 )
 READ = re.compile(r"\bread_window\(l\)->")
 
@@ -58,9 +59,8 @@ CACHE = runtime / "remote/native/caches.c"
 def unit(folder, test, sources, flags, include):
     """Compiles a test of one file, with the mutated copy in `folder`."""
     program = folder / "test"
-    compiled(
-        HOSTED + flags + [f"-I{i}" for i in include] + [runtime / "tests/amp/caches" / test, *sources, CACHE, "-o", program]
-    )
+    includes = [f"-I{i}" for i in include]
+    compiled(HOSTED + flags + includes + [runtime / "tests/amp/caches" / test, *sources, CACHE, "-o", program])
     return [([program], {})]
 
 

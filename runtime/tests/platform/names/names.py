@@ -84,7 +84,8 @@ base = [compiler, "-std=c17", "-O2", "-w", "-pthread", *include]
 
 def made(name, *how):
     """The program, linked so."""
-    subprocess.run([*base, "-o", here / name, source / "tests/platform/names/uses.c", here / "taken.o", *how], check=True)
+    sources = [source / "tests/platform/names/uses.c", here / "taken.o"]
+    subprocess.run([*base, "-o", here / name, *sources, *how], check=True)
     return here / name
 
 
