@@ -286,7 +286,11 @@ static void two(lvd_a32 *a) {
         assert_eq!(
             found,
             [
-                (3, "lvd_membarrier_light".into(), "weak_fence_seq_cst".into()),
+                (
+                    3,
+                    "lvd_membarrier_light".into(),
+                    "weak_fence_seq_cst".into()
+                ),
                 two(7, "lvd_store_relaxed_u32"),
                 two(7, "lvd_load_relaxed_u32"),
                 two(8, "weak_add_acquire_u32"),
