@@ -16,7 +16,7 @@ static void digger(void *argument) {
   (void)argument;
   dig(3);
 }
-static void wait_point(void *argument) {
+static void sleeper(void *argument) {
   (void)argument;
   lvd_fiber_sleep(INT64_MAX / 2);
 }
@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
   o.capacity = 8;
   lvd_stream_create(app, &o, &full);
   lvd_fiber_start(app, digger, NULL, &(lvd_fiber_options){.name = "digger"}, &f);
-  lvd_fiber_start(app, wait_point, NULL, &(lvd_fiber_options){.name = "wait_point"}, NULL);
+  lvd_fiber_start(app, sleeper, NULL, &(lvd_fiber_options){.name = "sleeper"}, NULL);
   lvd_fiber_start(app, reader, s, &(lvd_fiber_options){.name = "reader"}, NULL);
   lvd_fiber_start(app, writer, full, &(lvd_fiber_options){.name = "writer"}, NULL);
   lvd_fiber_start(app, joiner, f, &(lvd_fiber_options){.name = "joiner"}, NULL);

@@ -50,23 +50,23 @@ def in_words(count, s):
 
 
 def waits_for(fiber, want, names):
-    """One thing that a fiber waits for, in words; kinds are core.h's."""
+    """One thing that a fiber waits for, in words; kinds as in wait.h."""
     event, room, n = want["event"], want["room"], int(want["n"])
-    if int(want["watch"]):
+    if int(want["source"]):
         return "another process"
     if int(event):
         if event == fiber["unblocked"].address:
             return "a call that blocks"
-        kind = int(event["sleeper"]["kind"])
+        kind = int(event["wait_point"]["kind"])
         if kind == 3:
             return "the return of a call"
         return f"the end of {names.get(int(event), 'a fiber')}" if kind == 2 else "an event"
     handle = room if int(room) else want["elements"]
-    sleeper = handle["self"].cast(gdb.lookup_type("lvd_wait_point").pointer())
+    wait_point = handle["self"].cast(gdb.lookup_type("lvd_wait_point").pointer())
     what = "room for %d" % n if int(room) else "%d element%s" % (n, "" if n == 1 else "s")
-    if int(sleeper["kind"]) != 1:
+    if int(wait_point["kind"]) != 1:
         return f"{what} of a channel"
-    end = sleeper.cast(gdb.lookup_type("stream_end").pointer())
+    end = wait_point.cast(gdb.lookup_type("stream_end").pointer())
     return in_words(f"{what} in" if int(room) else f"{what} of", end["stream"].dereference())
 
 
