@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Builds runtime/ through its own CMake project and links the static library whole: networks that
-//! are loaded later resolve `lvd_*` from the executable.
+//! Builds runtime/ with its CMake project and links all of its static library, since networks that are loaded later
+//! resolve `lvd_*` from the executable.
 
 use std::path::PathBuf;
 
@@ -16,14 +16,14 @@ fn main() {
     ] {
         println!("cargo:rerun-if-changed={}", runtime.join(part).display());
     }
-    // The runtime is what everything else waits for: always optimised, whatever the tools are.
+    // Optimised in debug builds of the tools, too: the tests' running times depend on it.
     let built = cmake::Config::new(&runtime)
         .profile("Release")
         .define("LVD_TESTS", "OFF")
         .define("CMAKE_INSTALL_LIBDIR", "lib")
         .build();
     println!("cargo:rustc-link-search=native={}/lib", built.display());
-    // What is on the runtime comes before it on the linker's line.
+    // The linker resolves from left to right: libraries that use the runtime come before it.
     println!("cargo:rustc-link-lib=static=levada-mcapi");
     println!("cargo:rustc-link-lib=static:+whole-archive=levada");
     println!("cargo:root={}", built.display());
@@ -33,7 +33,7 @@ fn main() {
         .file("src/served.c")
         .file("src/ends.c")
         .include(runtime.join("include"))
-        .include(runtime.join("src")) // what is said of the paper's tasks: task_message.h
+        .include(runtime.join("src")) // for ipc/link.h, ipc/task_message.h, stream/stream.h
         .define("_GNU_SOURCE", None)
         .std("c17")
         .warnings(true)

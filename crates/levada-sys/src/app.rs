@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! An application of the runtime: start, pause, drain, stop, progress, placement.
 
-use crate::convert::{said, timeout_ns};
+use crate::convert::{timeout_ns, untrusted_line};
 use crate::{Error, Network, Runtime, Status, ffi};
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -20,8 +20,8 @@ pub struct App {
 unsafe impl Send for App {}
 unsafe impl Sync for App {}
 
-/// Maximum length in bytes of the name of a unit of progress, such as "frames".
-const UNIT_BYTES_MAX: usize = 64;
+/// Maximum length in characters of the name of a unit of progress, such as "frames".
+const UNIT_CHARS_MAX: usize = 64;
 
 impl App {
     fn call(
@@ -156,7 +156,7 @@ impl App {
         let mut unit = std::ptr::null();
         // SAFETY: the application is live, `unit` valid.
         let done = unsafe { ffi::lvd_app_get_progress(self.raw.as_ptr(), &mut unit) };
-        (!unit.is_null()).then(|| (said(unit, UNIT_BYTES_MAX), done))
+        (!unit.is_null()).then(|| (untrusted_line(unit, UNIT_CHARS_MAX), done))
     }
 
     /// Bytes of input consumed, and the total; a total of 0 is unknown. `None` if the application has reported neither.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What code calls that ends a process, puts another program into its place, or sends it a signal: an executable that
- * shows these functions to what it loads (--export-dynamic-symbol) is told of each call, before they do what those of
- * the C library do. Without levada_ends_watch no code is told. The C library itself does not call these, so what
- * `system` and `posix_spawn` do in their children is not told. */
+/* Interposes the functions of the C library that end the process, replace its program, or send it a signal, so that a
+ * host can record which application called one. Each function here reports the call to the callback of
+ * levada_ends_watch, if there is one, and then calls the C library's. The executable must export them
+ * (--export-dynamic-symbol), so that code it loads resolves to them. Calls within the C library are not interposed:
+ * what `system` and `posix_spawn` do in their children is not reported. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -17,27 +18,38 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What is called: `ends` is EXITS or EXITS_AT_ONCE with the status as `value`, SENDS with the signal, SETS with the
- * signal of a timer (CLEARS: the timer is cancelled), STARTS where a process is started, or REPLACES where an exec is
- * to replace this process: true is returned if that is refused. */
-enum { EXITS, EXITS_AT_ONCE, SENDS, SETS, CLEARS, STARTS, REPLACES };
-typedef bool told(int ends, int value, const void *caller);
+/* The kind of call, and what its `value` is; crash_record.rs has the same numbers. */
+enum {
+  EXITS,         /* exit; the status */
+  EXITS_AT_ONCE, /* an exit without handlers; the status */
+  SENDS,         /* a signal to this process; the signal */
+  SETS,          /* a timer is set; the signal that it sends */
+  CLEARS,        /* a timer is cancelled; its signal */
+  STARTS,        /* a process is started; 0 */
+  REPLACES       /* exec; 0 */
+};
 
-void levada_ends_watch(told *tell);
+/* Called before the call of kind `kind` is done, by the thread that makes it; `caller` is the address to which it
+ * returns. For REPLACES, true refuses the call: it fails with EPERM. Otherwise the result is ignored. Must be
+ * async-signal-safe, since the calls can come from a signal handler or a child after fork. */
+typedef bool call_observer(int kind, int value, const void *caller);
 
-static _Atomic(told *) watch;
+/* Sets the callback; null: none. */
+void levada_ends_watch(call_observer *observer);
 
-void levada_ends_watch(told *tell) { atomic_store(&watch, tell); }
+static _Atomic(call_observer *) current_observer;
+
+void levada_ends_watch(call_observer *observer) { atomic_store(&current_observer, observer); }
 
 #define CALLER __builtin_return_address(0)
 
-static bool tell(int ends, int value, const void *caller) {
-  told *to = atomic_load(&watch);
-  return to && to(ends, value, caller);
+static bool tell(int kind, int value, const void *caller) {
+  call_observer *observer = atomic_load(&current_observer);
+  return observer && observer(kind, value, caller);
 }
 
-/* Those of the C library, which is behind this executable. They are looked up before there are threads: a child that
- * was just forked must not wait for the loader. */
+/* The functions of the C library. They are looked up at load, before there are threads: dlsym takes a lock of the
+ * loader, which another thread may hold when a child is forked. */
 static struct {
   void (*exit)(int), (*quick_exit)(int), (*abort)(void);
   int (*raise)(int), (*pthread_kill)(pthread_t, int);
@@ -87,10 +99,10 @@ static void look_up(void) {
 
 __attribute__((constructor)) static void begin(void) { look_up(); }
 
-/* Other constructors may come first. */
+/* The constructor of another object may call a function before begin() has run. */
 #define REAL(name) (real.name ? real.name : (look_up(), real.name))
 
-/* Ends this process, and tells of it to no code. */
+/* Ends the process at once, without a report. */
 _Noreturn void levada_ends_now(int status);
 _Noreturn void levada_ends_now(int status) {
   for (;;) REAL(syscall)(SYS_exit_group, status);
@@ -145,7 +157,7 @@ int kill(pid_t process, int signal) {
   return (int)REAL(syscall)(SYS_kill, process, signal);
 }
 
-/* ---- by its number --------------------------------------------------------------------------- */
+/* ---- syscall() ------------------------------------------------------------------------------- */
 
 static bool refuse(const void *caller) {
   if (!tell(REPLACES, 0, caller)) return false;
@@ -182,7 +194,7 @@ long syscall(long number, ...) {
   return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* ---- clocks ---------------------------------------------------------------------------------- */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
 unsigned alarm(unsigned seconds) {
   tell(seconds ? SETS : CLEARS, SIGALRM, CALLER);
@@ -240,7 +252,7 @@ int posix_spawnp(pid_t *process, const char *file, const posix_spawn_file_action
   return REAL(posix_spawnp)(process, file, actions, attributes, argv, envp);
 }
 
-/* ---- another program in the place of this one ------------------------------------------------ */
+/* ---- exec ------------------------------------------------------------------------------------ */
 
 int execve(const char *path, char *const argv[], char *const envp[]) {
   return refuse(CALLER) ? -1 : REAL(execve)(path, argv, envp);
@@ -262,7 +274,7 @@ int execveat(int directory, const char *path, char *const argv[], char *const en
   return (int)REAL(syscall)(SYS_execveat, directory, path, argv, envp, flags);
 }
 
-/* How many arguments there are, with the null pointer at their end. */
+/* Number of arguments, including the null pointer at the end. */
 static size_t count_of(const char *first, va_list list) {
   size_t count = 1;
   for (const char *next = first; next; next = va_arg(list, const char *)) count++;
@@ -274,7 +286,8 @@ static void list_of(char **argv, size_t count, const char *first, va_list list) 
   for (size_t i = 1; i < count; i++) argv[i] = va_arg(list, char *);
 }
 
-/* What an array of so many would need may be more than a stack has: so it is with the C library's. */
+/* Runs `call` with the variable arguments as the array `argv`. The array is on the stack, as in the C library, since
+ * execl is async-signal-safe; too many arguments overflow the stack there, too. */
 #define WITH_LIST(call)                                                                            \
   do {                                                                                             \
     if (refuse(CALLER)) return -1;                                                                 \

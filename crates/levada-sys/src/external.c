@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Ports that a network leaves open: their channels have the program at the other end, and this
- * program has nothing to say there. Uses the inline half of the interface, which Rust cannot call. */
+/* Open ports of a network: one end of their channel belongs to the program that loads the network. The tools do not
+ * use these ends and close them. In C, since the functions are inline and Rust cannot call them. */
 #include <levada/runtime.h>
 
+/* Closes all channel ends of `app`, an application of `net`, that no actor has. Call it before the start. */
 void lvd_sys_close_external(lvd_app *app, const lvd_network *net);
 
 void lvd_sys_close_external(lvd_app *app, const lvd_network *net) {

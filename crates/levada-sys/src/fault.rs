@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The fault that ended an application.
+//! The fault that ended an application: its kind, and the source line where it happened.
 
 use crate::convert::text;
 use crate::{App, ffi};
 
-/// What ended an application.
+/// The fault that ended an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
+    /// `none`, `index`, `division`, `check`, `memory`, `illegal`, `time`, `native` or `unknown`.
     pub kind: &'static str,
     pub actor: String,
     pub action: String,
@@ -16,9 +17,9 @@ pub struct Fault {
 }
 
 impl App {
-    /// The fault that ended it.
+    /// The fault that ended the application, if one did.
     pub fn fault(&self) -> Option<Fault> {
-        // SAFETY: zero is a value of every field.
+        // SAFETY: all fields are integers or pointers, for which zero bytes are valid.
         let mut raw: ffi::lvd_fault = unsafe { std::mem::zeroed() };
         // SAFETY: the application is live, `raw` valid.
         if !unsafe { ffi::lvd_app_fault(self.raw.as_ptr(), &mut raw) } {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The C interface as `runtime/include/levada/*.h` declares it, for what the tools use of it.
+//! Declarations of the part of the C interface (`runtime/include/levada/*.h`) that the tools use. The headers describe
+//! each function and field.
 //!
-//! Written by hand, since it is small; `tests/layout.rs` compares every size and offset with what
-//! the C compiler says.
+//! They are written by hand; `tests/layout.rs` compares every size, offset and constant with the C compiler's.
 
 #![allow(non_camel_case_types)]
 
@@ -167,7 +167,7 @@ pub struct lvd_channel_counters {
     pub to: lvd_port_ref,
     pub capacity: u32,
     pub fill: u32,
-    /// Elements that the consumer needs here before it goes on; 0: it does not wait here.
+    /// Number of elements for which the consumer waits on this channel; 0: it does not wait here.
     pub awaited: u32,
     pub put: u64,
     pub got: u64,
@@ -246,8 +246,8 @@ unsafe extern "C" {
         argc: c_int,
         argv: *const *const c_char,
         out: *mut *mut lvd_program,
-        why: *mut c_char,
-        why_size: usize,
+        error_text: *mut c_char,
+        error_text_size: usize,
     ) -> lvd_status;
     pub fn lvd_program_network(program: *const lvd_program) -> *const lvd_network;
     pub fn lvd_program_close(program: *mut lvd_program);
@@ -257,12 +257,12 @@ unsafe extern "C" {
         net: *const lvd_network,
         options: *const lvd_app_options,
         out: *mut *mut lvd_app,
-        why: *mut c_char,
-        why_size: usize,
+        error_text: *mut c_char,
+        error_text_size: usize,
     ) -> lvd_status;
     pub fn lvd_app_start(app: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_start_paused(app: *mut lvd_app) -> lvd_status;
-    pub fn lvd_app_reserve_rate(app: *mut lvd_app, promised: bool) -> lvd_status;
+    pub fn lvd_app_reserve_rate(app: *mut lvd_app, reserved: bool) -> lvd_status;
     pub fn lvd_app_pause_timeout(app: *mut lvd_app, timeout_ns: i64) -> lvd_status;
     pub fn lvd_app_resume(app: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_size(
@@ -270,14 +270,14 @@ unsafe extern "C" {
         net: *const lvd_network,
         options: *const lvd_app_options,
         bytes: *mut u64,
-        why: *mut c_char,
-        why_size: usize,
+        error_text: *mut c_char,
+        error_text_size: usize,
     ) -> lvd_status;
     pub fn lvd_app_drain(app: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_cancel_drain(app: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_set_data_successor(app: *mut lvd_app, old: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_has_unclaimed_data(app: *mut lvd_app) -> bool;
-    pub fn lvd_app_hold_sources(app: *mut lvd_app, rests: bool) -> lvd_status;
+    pub fn lvd_app_hold_sources(app: *mut lvd_app, held: bool) -> lvd_status;
     pub fn lvd_app_reset_report(
         app: *const lvd_app,
         old: *const lvd_app,
@@ -287,8 +287,8 @@ unsafe extern "C" {
     pub fn lvd_app_upgrade_from(
         app: *mut lvd_app,
         old: *mut lvd_app,
-        why: *mut c_char,
-        why_size: usize,
+        error_text: *mut c_char,
+        error_text_size: usize,
     ) -> lvd_status;
     pub fn lvd_app_data(
         app: *mut lvd_app,
@@ -302,10 +302,8 @@ unsafe extern "C" {
     pub fn lvd_app_unload(app: *mut lvd_app);
     pub fn lvd_app_get_progress(app: *mut lvd_app, unit: *mut *const c_char) -> u64;
     pub fn lvd_app_get_input_progress(app: *mut lvd_app, total_bytes: *mut u64) -> u64;
-    pub fn levada_ends_now(status: c_int) -> !;
     pub fn lvd_close_on_fork(fd: c_int, on: bool);
     pub fn lvd_os_close_in_child();
-    pub fn levada_ends_watch(tell: extern "C" fn(c_int, c_int, *const c_void) -> bool);
     pub fn lvd_app_name_of_code(
         rt: *mut lvd_runtime,
         code: *const c_void,
@@ -320,8 +318,8 @@ unsafe extern "C" {
         rt: *mut lvd_runtime,
         worker: u32,
         timeout_ns: i64,
-        why: *mut c_char,
-        why_size: usize,
+        error_text: *mut c_char,
+        error_text_size: usize,
     ) -> lvd_status;
     pub fn lvd_core_reserve(rt: *mut lvd_runtime, worker: u32) -> lvd_status;
     pub fn lvd_core_release(rt: *mut lvd_runtime, worker: u32) -> lvd_status;
@@ -338,10 +336,16 @@ unsafe extern "C" {
     pub fn lvd_app_set_quiescent_ok(app: *mut lvd_app);
 }
 
-// Of the crate's own C file.
+// ---- ends.c, external.c of this crate --------------------------------------------------------
+
 unsafe extern "C" {
-    /// Ends the streams of all ends of channels that no actor holds.
+    /// Closes all channel ends that no actor has. Call it before the application starts.
     pub fn lvd_sys_close_external(app: *mut lvd_app, net: *const lvd_network);
+    /// Ends the process at once, without a report to the observer.
+    pub fn levada_ends_now(status: c_int) -> !;
+    /// Sets the function that is called before a call that ends the process, replaces its program or sends it a signal;
+    /// its arguments are the kind of call, a value and the caller's address. It must be async-signal-safe.
+    pub fn levada_ends_watch(observer: extern "C" fn(c_int, c_int, *const c_void) -> bool);
 }
 
 // ---- <levada/mcapi_observe.h> ----------------------------------------------------------------
@@ -410,6 +414,8 @@ unsafe extern "C" {
     pub fn lvd_mcapi_domain_clean(number: u32, out: *mut lvd_mcapi_cleanup_result) -> lvd_status;
 }
 
+// ---- <levada/machine.h>, <levada/process.h> --------------------------------------------------
+
 pub const LVD_MACHINE_IDLE: c_int = 0;
 pub const LVD_MACHINE_RUNNING: c_int = 1;
 pub const LVD_MACHINE_EXITED: c_int = 2;
@@ -449,20 +455,27 @@ unsafe extern "C" {
     pub fn lvd_machine_end(machine: *mut lvd_machine);
 }
 
-/// served.c's.
+// ---- served.c of this crate ------------------------------------------------------------------
+
+/// A booted unit with an application of its own.
 #[repr(C)]
 pub struct lvd_sys_served {
     _private: [u8; 0],
 }
 
+/// A stream of a call, and the file that is its other end.
 #[repr(C)]
 pub struct lvd_sys_flow {
     pub name: *const c_char,
     pub file: c_int,
+    /// Size of an element in bytes.
     pub size: u32,
+    /// True: from the file to the procedure.
     pub r#in: bool,
     pub status: lvd_status,
+    /// `errno` of the file, or 0.
     pub error: c_int,
+    /// Number of elements copied.
     pub count: u64,
 }
 
@@ -479,8 +492,8 @@ unsafe extern "C" {
         flows: u32,
         result: *mut c_void,
         result_size: *mut usize,
-        why: *mut c_char,
-        room: usize,
+        error_text: *mut c_char,
+        error_text_size: usize,
     ) -> lvd_status;
     pub fn lvd_sys_served_end(served: *mut lvd_sys_served);
 }

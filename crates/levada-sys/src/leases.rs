@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Leases: processes that share the cores of a machine (levada/lease.h).
+//! Core leases, by which processes share the cores of a machine (`levada/lease.h`).
 
 use crate::{Error, Status, ffi};
 
-/// This process gives leases to all of its user, until this goes.
+/// While this exists, the process grants leases to all processes of its user.
 #[derive(Debug)]
 pub struct Leases(());
 
-/// Of a core.
+/// The lease of one core: its holder and its counters.
 pub type LeaseCore = ffi::lvd_lease_core;
 
 impl Leases {
-    /// Before there is a runtime. `Status::STATE`: another process gives them; `Status::NOT_FOUND`: they are
-    /// off.
+    /// Begins to grant leases. Call this before a runtime is created. [`Status::STATE`]: another process grants them;
+    /// [`Status::NOT_FOUND`]: leases are off.
     pub fn begin() -> Result<Leases, Error> {
-        // SAFETY: no pointers.
+        // SAFETY: no memory is passed.
         Status(unsafe { ffi::lvd_leases_begin() }).check()?;
         Ok(Leases(()))
     }
 
-    /// Of all cores whose lease was ever taken; none: this process takes no part.
+    /// The leases of all cores whose lease was ever held; empty if this process does not take part.
     pub fn read() -> Vec<LeaseCore> {
         let mut cores: Vec<LeaseCore> = Vec::new();
         loop {
             let room = cores.len() as u32;
             let mut count = room;
-            // SAFETY: there is room for `count`.
+            // SAFETY: `cores` has room for `count` records.
             let status = Status(unsafe { ffi::lvd_leases_read(cores.as_mut_ptr(), &mut count) });
             if status != Status::OK {
                 return Vec::new();
@@ -41,7 +41,7 @@ impl Leases {
 
 impl Drop for Leases {
     fn drop(&mut self) {
-        // SAFETY: no pointers.
+        // SAFETY: no memory is passed.
         unsafe { ffi::lvd_leases_end() }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Loading an application: how, and how much memory it takes.
+//! Loading an application: the options, and the memory that it needs.
 
 use crate::convert::{c_string, text};
 use crate::{App, Error, Network, Runtime, Status, ffi};
@@ -11,17 +11,18 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct AppOptions {
     pub name: Option<String>,
-    /// A worker for each actor.
+    /// The worker of each actor, in the order of the network.
     pub placement: Option<Vec<u32>>,
-    /// What natives can ask for.
+    /// Names and values that natives can read.
     pub options: Vec<(String, String)>,
     pub priority: i32,
-    /// For channels that ask for none, in elements.
+    /// Capacity of channels for which the network has none, in elements; 0: the runtime's default.
     pub capacity: u32,
 }
 
 impl AppOptions {
-    /// Calls `f` with the options as C has them.
+    /// Calls `f` with the options as a C structure, which is valid during the call. Fails if a text contains a zero
+    /// byte, or if the placement does not have one worker for each actor of `network`.
     fn with_raw<T>(
         &self,
         network: &Network,
@@ -45,7 +46,11 @@ impl AppOptions {
         {
             return Err(Error {
                 status: Status(ffi::LVD_E_ARGUMENT),
-                why: "a placement names a worker for each actor".to_string(),
+                why: format!(
+                    "the placement has {} workers for {} actors",
+                    placement.len(),
+                    network.actors()
+                ),
             });
         }
         let raw = ffi::lvd_app_options {
@@ -64,7 +69,8 @@ impl AppOptions {
 }
 
 impl App {
-    /// The bytes that it would have: its state, and the rings of its channels.
+    /// Memory in bytes that an application with these options would have: the state of its actors, and the rings of
+    /// its channels.
     pub fn size(runtime: &Runtime, network: &Network, options: &AppOptions) -> Result<u64, Error> {
         options.with_raw(network, |raw| {
             let mut bytes = 0;
@@ -90,6 +96,8 @@ impl App {
         })
     }
 
+    /// Loads the network as an application, which is not started. Channels with an open port are closed at the open
+    /// end.
     pub fn load(
         runtime: &Runtime,
         network: &Arc<Network>,
@@ -105,7 +113,7 @@ impl App {
     ) -> Result<App, Error> {
         let mut out = std::ptr::null_mut();
         let mut why = [0 as c_char; 512];
-        // SAFETY: everything pointed to outlives the call, the network the application.
+        // SAFETY: everything pointed to outlives the call; `App` holds the network, so it outlives the application.
         let status = Status(unsafe {
             ffi::lvd_app_load(
                 runtime.raw(),
@@ -118,7 +126,7 @@ impl App {
         });
         match (status, NonNull::new(out)) {
             (Status::OK, Some(app)) => {
-                // SAFETY: just loaded, and not started: nobody else holds these ends.
+                // SAFETY: the application is loaded and not started, so nothing else uses these channel ends.
                 unsafe { ffi::lvd_sys_close_external(app.as_ptr(), network.raw()) };
                 Ok(App {
                     raw: app,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The MCAPI domains of this machine, seen from outside (`<levada/mcapi_observe.h>`).
+//! Observes the MCAPI domains of this machine, and removes what dead processes have left in them
+//! (`<levada/mcapi_observe.h>`).
 
 use crate::{Error, Status, ffi};
 
@@ -7,25 +8,29 @@ pub type Node = ffi::lvd_mcapi_node_info;
 pub type Endpoint = ffi::lvd_mcapi_endpoint_info;
 pub type Cleared = ffi::lvd_mcapi_cleanup_result;
 
-/// A domain as it was at one moment.
+/// A copy of a domain's state.
 #[derive(Clone, Debug)]
 pub struct Domain {
     pub number: u32,
-    /// Its name: what carries its messages and channels.
+    /// The transport of its messages and channels: `shm` (shared memory) or `pmq` (POSIX message queues).
     pub transport: &'static str,
+    /// Number of processes in its table, with the dead ones.
     pub processes: u32,
-    /// Of those, how many are not alive.
+    /// Number of dead processes in its table.
     pub dead: u32,
     pub nodes: Vec<Node>,
     pub endpoints: Vec<Endpoint>,
 }
 
-/// The numbers of the domains that have names here, in order.
+/// Number of domains for which the first call of [`domains`] has room; there may be more.
+const DOMAINS_ROOM: usize = 256;
+
+/// The numbers of the domains of this machine, ascending.
 pub fn domains() -> Result<Vec<u32>, Error> {
-    let mut numbers = vec![0; 256];
+    let mut numbers = vec![0; DOMAINS_ROOM];
     loop {
         let (room, mut count) = (numbers.len() as u32, 0);
-        // SAFETY: there is room for as many as is said.
+        // SAFETY: `numbers` has `room` elements.
         Status(unsafe { ffi::lvd_mcapi_domains(numbers.as_mut_ptr(), room, &mut count) })
             .check()?;
         let all = count as usize <= numbers.len();
@@ -36,7 +41,7 @@ pub fn domains() -> Result<Vec<u32>, Error> {
     }
 }
 
-/// Looks at one. [`Status::NOT_FOUND`]: there is none; [`Status::ABI`]: no file of this version.
+/// Reads the state of a domain. [`Status::NOT_FOUND`]: no such domain; [`Status::ABI`]: its file is of another version.
 pub fn look(number: u32) -> Result<Domain, Error> {
     let mut seen = ffi::lvd_mcapi_domain_info {
         number,
@@ -48,7 +53,7 @@ pub fn look(number: u32) -> Result<Domain, Error> {
         node: std::ptr::null_mut(),
         endpoint: std::ptr::null_mut(),
     };
-    // SAFETY: `seen` is valid; what it says after success is there until it is forgotten.
+    // SAFETY: `seen` is valid; after success its tables are valid until lvd_mcapi_domain_forget frees them.
     unsafe {
         Status(ffi::lvd_mcapi_domain_snapshot(number, &mut seen)).check()?;
         let domain = Domain {
@@ -68,7 +73,8 @@ pub fn look(number: u32) -> Result<Domain, Error> {
     }
 }
 
-/// Clears away what the dead have left in it.
+/// Removes what dead processes have left in a domain, and the domain if it has no live process. [`Status::ABI`]: a
+/// process of another version uses it.
 pub fn clean(number: u32) -> Result<Cleared, Error> {
     let mut cleared = Cleared::default();
     // SAFETY: `cleared` is valid.

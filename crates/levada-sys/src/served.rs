@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A unit whose procedures are called one by one, with files for its streams (served.c).
+//! A unit of its own whose procedures are called one at a time, with files as the ends of its streams (served.c).
 
 use crate::{Error, Status, ffi, machine};
 use std::ffi::{CStr, CString, c_int};
@@ -7,58 +7,60 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
-/// The most that a result may have here.
-const RESULT: usize = 65536;
+/// Maximum size in bytes of a procedure's result.
+const RESULT_BYTES_MAX: usize = 65536;
 
-/// A stream of a call's, and the file that it comes from or goes to.
+/// A stream of a call, and the file from which it is filled or to which it is written.
 #[derive(Debug)]
 pub struct Flow {
-    /// As the procedure calls it; digits alone are one of the paper's numbers.
+    /// The procedure's name for the stream; a name of digits only is a `STREAM_ID` of Streaming RPC.
     pub name: String,
     pub file: File,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     pub size: u32,
-    /// From the file to the procedure.
+    /// True: from the file to the procedure; false: from the procedure to the file.
     pub input: bool,
 }
 
+/// A booted unit with an application of its own; dropping it ends both.
 pub struct Served(NonNull<ffi::lvd_sys_served>);
 
-// SAFETY: calls on it may come from any thread; it is ended by its last owner.
+// SAFETY: the functions of served.c can be called from any thread, and `drop` runs once.
 unsafe impl Send for Served {}
 unsafe impl Sync for Served {}
 
 fn text(name: &str) -> Result<CString, Error> {
     CString::new(name).map_err(|_| Error {
         status: Status::ARGUMENT,
-        why: "a name has no zero byte in it".into(),
+        why: "a name cannot contain a zero byte".into(),
     })
 }
 
 impl Served {
-    /// Boots a machine of a unit's name, `qemu:FILE`, and has it serve.
+    /// Boots the unit of this name, such as `qemu:FILE`, and waits until it serves.
     pub fn load(unit: &str) -> Result<Served, Error> {
         let unit = text(unit)?;
         let mut out = std::ptr::null_mut();
-        // SAFETY: the pointers are of this frame.
+        // SAFETY: both pointers are valid during the call.
         machine::check(unsafe { ffi::lvd_sys_served_load(unit.as_ptr(), &mut out) })?;
         Ok(Served(NonNull::new(out).expect("it was loaded")))
     }
 
-    /// It serves, or why it does not any more.
+    /// [`Status::OK`] while the unit serves, otherwise why it has ended.
     pub fn state(&self) -> Status {
-        // SAFETY: it is there.
+        // SAFETY: the unit is live.
         Status(unsafe { ffi::lvd_sys_served_state(self.0.as_ptr()) })
     }
 
-    /// The process that it is.
+    /// The id of the unit's process.
     pub fn process(&self) -> i32 {
-        // SAFETY: it is there.
+        // SAFETY: the unit is live.
         unsafe { ffi::lvd_sys_served_process(self.0.as_ptr()) }
     }
 
-    /// Calls a procedure, or one of the paper's tasks, and waits for its end: the result, and how many elements
-    /// went through each stream. One call at a time.
+    /// Calls a procedure, or runs a task of Streaming RPC, and waits until it returns. Returns the result and the
+    /// number of elements that each stream has carried. Only one call may run at a time. The error names the stream
+    /// that failed, if one did.
     pub fn call(
         &self,
         procedure: &str,
@@ -85,10 +87,10 @@ impl Served {
             count: 0,
         };
         let mut raws: Vec<_> = flows.iter().zip(&names).map(raw).collect();
-        let mut result = vec![0; RESULT];
+        let mut result = vec![0; RESULT_BYTES_MAX];
         let mut size = result.len();
         let mut why = [0; 300];
-        // SAFETY: it is there; all that is pointed to is of this frame, and as large as is said.
+        // SAFETY: the unit is live; every pointer is valid during the call for the size that is passed with it.
         let status = Status(unsafe {
             ffi::lvd_sys_served_call(
                 self.0.as_ptr(),
@@ -108,13 +110,15 @@ impl Served {
                 (Status::OK, 0) => continue,
                 (Status::OK, error) => std::io::Error::from_raw_os_error(error).to_string(),
                 (Status(ffi::LVD_E_EOF), _) => {
-                    format!("the file ends amid an element of {} bytes", raw.size)
+                    format!("the file ends within an element of {} bytes", raw.size)
                 }
                 (Status(ffi::LVD_E_STATE), _) => format!(
-                    "the procedure has returned and not used it, or with elements of another size than {} bytes",
+                    "the procedure has returned and not used it, or its elements do not have {} bytes",
                     raw.size
                 ),
-                (Status::ARGUMENT, _) => format!("elements there do not have {} bytes", raw.size),
+                (Status::ARGUMENT, _) => {
+                    format!("the procedure's elements do not have {} bytes", raw.size)
+                }
                 (status, _) => status.text().to_string(),
             };
             return Err(Error {
@@ -122,7 +126,7 @@ impl Served {
                 why: format!("stream {}: {why}", flow.name),
             });
         }
-        // SAFETY: the call has ended it with a zero.
+        // SAFETY: the call has terminated the text.
         let why = unsafe { CStr::from_ptr(why.as_ptr()) };
         status.check().map_err(|e| Error {
             why: why.to_string_lossy().into_owned(),
@@ -135,7 +139,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // SAFETY: nobody has it any more.
+        // SAFETY: the unit is live, and not used after this.
         unsafe { ffi::lvd_sys_served_end(self.0.as_ptr()) }
     }
 }

@@ -6,8 +6,8 @@ use crate::{App, Error, Status, ffi};
 use std::ffi::c_char;
 
 impl App {
-    /// When `old` ends successfully, its persistent data passes to this application, which is not started yet. Keep both
-    /// until then, or until [`App::discard_data`].
+    /// When `old` ends successfully, its persistent data passes to this application, which is not started yet. Keep
+    /// both until then, or until [`App::discard_data`].
     pub fn set_data_successor(&self, old: &App) -> Result<(), Error> {
         // SAFETY: both applications are live.
         Status(unsafe { ffi::lvd_app_set_data_successor(self.raw.as_ptr(), old.raw.as_ptr()) })

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The hand-written declarations against the C compiler: every size, every offset, every constant.
+//! Compares the hand-written declarations of `ffi.rs` with the C headers: a C program prints every size, offset and
+//! constant.
 
 use levada_sys::ffi;
 use std::fmt::Write as _;
@@ -7,6 +8,7 @@ use std::mem::{offset_of, size_of};
 use std::path::Path;
 use std::process::Command;
 
+/// The C expressions to print, and the values that Rust has for them.
 struct Check {
     c: String,
     rust: Vec<(String, usize)>,
@@ -42,23 +44,34 @@ fn declarations_match_the_headers() {
         rust: Vec::new(),
     };
     check!(all,
-        lvd_runtime_options { workers, spin_us, no_spin, no_pin, round_robin, action_time_limit_ns, entities, realtime, output_bytes_per_s, on_wakeup, argument }
+        lvd_runtime_options {
+            workers, spin_us, no_spin, no_pin, round_robin, action_time_limit_ns, entities, realtime,
+            output_bytes_per_s, on_wakeup, argument
+        }
         lvd_option { name, value }
         lvd_app_options { name, placement, option, option_count, priority, capacity }
         lvd_port_class { name, elem_size }
         lvd_action_class { name, file, line }
-        lvd_actor_class { name, file, state_size, flags, inputs, outputs, actions, input, output, action, init, run, end, state_schema }
+        lvd_actor_class {
+            name, file, state_size, flags, inputs, outputs, actions, input, output, action, init, run, end,
+            state_schema
+        }
         lvd_actor_desc { name, cls, params, priority }
         lvd_port_ref { actor, port }
         lvd_channel_desc { from, consumers, to, elem_size, capacity, threshold }
         lvd_network { abi_version, name, actors, channels, actor, channel }
         lvd_actor_counters { name, worker, target, firings, activations, busy_ns, longest_ns }
         lvd_channel_counters { from, to, capacity, fill, put, got, wakes, full, empty }
-        lvd_worker_counters { cpu, available, busy_ns, sleep_ns, activations, sleeps, wakes_sent, runs_ns, preempted_ns }
+        lvd_worker_counters {
+            cpu, available, busy_ns, sleep_ns, activations, sleeps, wakes_sent, runs_ns, preempted_ns
+        }
         lvd_lease_core { cpu, waiting, thread, transfers, preempted, reclaimed_idle, waits, waited_ns, longest_ns }
         lvd_fault { kind, actor, action, file, line, message }
         lvd_mcapi_node_info { id, process, alive }
-        lvd_mcapi_endpoint_info { handle, node, port, alive, kind, sends, connected, opened, closed, peer, peer_node, peer_port, receivers, messages, elements, received, received_bytes }
+        lvd_mcapi_endpoint_info {
+            handle, node, port, alive, kind, sends, connected, opened, closed, peer, peer_node, peer_port,
+            receivers, messages, elements, received, received_bytes
+        }
         lvd_mcapi_domain_info { number, transport, processes, dead, node_count, endpoint_count, node, endpoint }
         lvd_mcapi_cleanup_result { processes, nodes, endpoints, gone }
         lvd_machine_report { state, result, text }
@@ -73,14 +86,24 @@ fn declarations_match_the_headers() {
         LVD_MACHINE_IDLE LVD_MACHINE_RUNNING LVD_MACHINE_EXITED LVD_MACHINE_FAILED LVD_MACHINE_SERVING
         LVD_MACHINE_DEAD);
 
+    let printed = printed(&all.c);
+    assert_eq!(printed.len(), all.rust.len());
+    for ((what, rust), c) in all.rust.iter().zip(&printed) {
+        assert_eq!(rust, c, "{what}");
+    }
+}
+
+/// The numbers that a C program prints whose `main` is `body`, with the public headers included.
+fn printed(body: &str) -> Vec<usize> {
     let dir = std::env::temp_dir().join(format!("levada-layout-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let (source, program) = (dir.join("layout.c"), dir.join("layout"));
-    let body = &all.c;
     std::fs::write(
         &source,
         format!(
-            "#include <levada/levada.h>\n#include <levada/lease.h>\n#include <levada/machine.h>\n#include <levada/mcapi_observe.h>\n#include <stdio.h>\nint main(void) {{\n{body}  return 0;\n}}\n"
+            "#include <levada/levada.h>\n#include <levada/lease.h>\n#include <levada/machine.h>\n\
+             #include <levada/mcapi_observe.h>\n#include <stdio.h>\n\
+             int main(void) {{\n{body}  return 0;\n}}\n"
         ),
     )
     .unwrap();
@@ -96,13 +119,6 @@ fn declarations_match_the_headers() {
     assert!(compiled.success());
     let printed = Command::new(&program).output().unwrap().stdout;
     std::fs::remove_dir_all(&dir).unwrap();
-    let printed: Vec<usize> = String::from_utf8(printed)
-        .unwrap()
-        .lines()
-        .map(|l| l.parse().unwrap())
-        .collect();
-    assert_eq!(printed.len(), all.rust.len());
-    for ((what, rust), c) in all.rust.iter().zip(&printed) {
-        assert_eq!(rust, c, "{what}");
-    }
+    let text = String::from_utf8(printed).unwrap();
+    text.lines().map(|l| l.parse().unwrap()).collect()
 }

@@ -657,7 +657,7 @@ fn procedures_are_called(kind: &Kind) {
     run(&["negate", "--in", "1:4=/nowhere/at/all"]).refuses(1, &["/nowhere/at/all"]);
     units.file("part.raw", &numbers[..6]);
     run(&["negate", "--in", "1:4=part.raw", "--out", "2:4=out.raw"])
-        .refuses(1, &["amid an element"]);
+        .refuses(1, &["within an element"]);
     run(&["negate", "--in", "1:4=/", "--out", "2:4=out.raw"]).refuses(1, &["Is a directory"]);
     run(&["negate", "--in", "1:4=in.raw", "--out", "2:4=/dev/full"])
         .refuses(1, &["No space left on device"]);
