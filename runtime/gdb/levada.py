@@ -50,7 +50,7 @@ def in_words(count, s):
 
 
 def waits_for(fiber, want, names):
-    """One thing that a fiber waits for, in words; kinds as in wait.h."""
+    """One thing that a fiber waits for, in words; kinds are LVD_SLEEPS_AT_* of src/sched/sched.h."""
     event, room, n = want["event"], want["room"], int(want["n"])
     if int(want["source"]):
         return "another process"
