@@ -47,17 +47,16 @@ pub fn encode(text: &str, encoding: Encoding) -> Vec<u8> {
 pub fn line_feeds(text: String) -> String {
     let bytes = text.as_bytes();
     let alone = |i: usize| bytes[i] == b'\r' && bytes.get(i + 1) != Some(&b'\n');
-    match (0..bytes.len()).any(alone) {
-        false => text,
-        true => {
-            let mut rest = text.chars().peekable();
-            let mut out = String::with_capacity(text.len());
-            while let Some(c) = rest.next() {
-                let alone = c == '\r' && rest.peek() != Some(&'\n');
-                out.push(if alone { '\n' } else { c });
-            }
-            out
+    if (0..bytes.len()).any(alone) {
+        let mut rest = text.chars().peekable();
+        let mut out = String::with_capacity(text.len());
+        while let Some(c) = rest.next() {
+            let alone = c == '\r' && rest.peek() != Some(&'\n');
+            out.push(if alone { '\n' } else { c });
         }
+        out
+    } else {
+        text
     }
 }
 

@@ -25,30 +25,28 @@ pub fn format(file: u32, text: &str) -> Result<String, Vec<Diagnostic>> {
     if !parsed.errors.is_empty() {
         return Err(parsed.errors);
     }
-    let (text, parsed) = match text.contains('\r') {
-        false => (text, parsed),
-        true => {
-            let text = text.replace("\r\n", "\n");
-            let parsed = parse::parse(file, &text);
-            (text, parsed)
-        }
+    let (text, parsed) = if text.contains('\r') {
+        let text = text.replace("\r\n", "\n");
+        let parsed = parse::parse(file, &text);
+        (text, parsed)
+    } else {
+        (text, parsed)
     };
     let mut formatted = Formatter::new(&text).all(&parsed.syntax());
     // The meaning of a program depends on its tokens: a result with other tokens is never returned.
-    match words(&text) == words(&formatted) {
-        true => {
-            if end != "\n" {
-                formatted = formatted.replace('\n', end);
-            }
-            if mark {
-                formatted.insert(0, BYTE_ORDER_MARK);
-            }
-            Ok(formatted)
+    if words(&text) == words(&formatted) {
+        if end != "\n" {
+            formatted = formatted.replace('\n', end);
         }
-        false => Err(vec![Diagnostic::error(
+        if mark {
+            formatted.insert(0, BYTE_ORDER_MARK);
+        }
+        Ok(formatted)
+    } else {
+        Err(vec![Diagnostic::error(
             "format",
             "this file cannot be formatted without changing it",
-        )]),
+        )])
     }
 }
 
@@ -58,9 +56,12 @@ pub fn words(text: &str) -> Vec<(K, String)> {
     lex::tokens(text)
         .into_iter()
         .filter(|(kind, _)| *kind != K::Space)
-        .map(|(kind, text)| match kind.is_trivia() {
-            true => (kind, trimmed(text)),
-            false => (kind, text.to_owned()),
+        .map(|(kind, text)| {
+            if kind.is_trivia() {
+                (kind, trimmed(text))
+            } else {
+                (kind, text.to_owned())
+            }
         })
         .collect()
 }
@@ -162,9 +163,10 @@ impl<'t> Formatter<'t> {
         // The next word of each token, itself included.
         let mut next: Vec<Option<&SyntaxToken>> = vec![None; all.len() + 1];
         for i in (0..all.len()).rev() {
-            next[i] = match all[i].kind().is_trivia() {
-                true => next[i + 1],
-                false => Some(&all[i]),
+            next[i] = if all[i].kind().is_trivia() {
+                next[i + 1]
+            } else {
+                Some(&all[i])
             };
         }
         let mut breaks = 0;

@@ -153,12 +153,11 @@ pub fn program(word: &str) {
     if DEPENDENCIES.with_borrow(Option::is_none) {
         return;
     }
-    let candidates: Vec<PathBuf> = match word.contains('/') {
-        true => vec![PathBuf::from(word)],
-        false => {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            std::env::split_paths(&path).map(|f| f.join(word)).collect()
-        }
+    let candidates: Vec<PathBuf> = if word.contains('/') {
+        vec![PathBuf::from(word)]
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).map(|f| f.join(word)).collect()
     };
     for file in candidates {
         record(Query::Program, &file);

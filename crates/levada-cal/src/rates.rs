@@ -192,9 +192,10 @@ impl Rates<'_> {
                 for e in &around[i] {
                     let (k, to, put, taken) = edges[*e];
                     let from = self.net.channels[k].from.instance;
-                    let (other, times, by) = match from == i {
-                        true => (to.instance, put, taken),
-                        false => (from, taken, put),
+                    let (other, times, by) = if from == i {
+                        (to.instance, put, taken)
+                    } else {
+                        (from, taken, put)
                     };
                     if rounds[other].is_none() {
                         rounds[other] = fraction(num, den, times, by);
@@ -222,16 +223,16 @@ impl Rates<'_> {
             let common = gcd(put, taken);
             let (put, taken) = (put / common, taken / common);
             let (output, input) = (self.output(from), self.input(to));
-            let why = match put > taken {
-                true => "it fills up, and then holds up all before it",
-                false => "elements are missing here, while other channels fill up",
+            let why = if put > taken {
+                "it fills up, and then holds up all before it"
+            } else {
+                "elements are missing here, while other channels fill up"
             };
             let message = format!(
                 "the rates of this channel cannot meet: {output} puts {put} while {input} takes {taken}, \
                  since both are connected by another way, too"
             );
-            let help =
-                "the numbers of elements on all ways between two actors have to fit together";
+            let help = "the rates on all paths between two actors must match";
             found.push(self.told(to, message, why.to_string()).help(help));
         }
         found
@@ -258,13 +259,12 @@ impl Rates<'_> {
         let mut sources = Sources::default();
         while let Some(i) = open.pop() {
             let actor = &self.net.instances[i].actor;
-            let puts = match actor.inputs.is_empty() {
-                true => sources.totals(&self.net.instances[i], self.facts[i].steps.is_some()),
-                false => {
-                    let channel = |k: &Option<usize>| k.map_or(Total::Unknown, |k| totals[k]);
-                    let comes: Vec<Total> = inputs[i].iter().map(channel).collect();
-                    self.pass(i, &comes, &inputs[i], told, &mut found)
-                }
+            let puts = if actor.inputs.is_empty() {
+                sources.totals(&self.net.instances[i], self.facts[i].steps.is_some())
+            } else {
+                let channel = |k: &Option<usize>| k.map_or(Total::Unknown, |k| totals[k]);
+                let comes: Vec<Total> = inputs[i].iter().map(channel).collect();
+                self.pass(i, &comes, &inputs[i], told, &mut found)
             };
             for k in &outputs[i] {
                 totals[*k] = puts[self.net.channels[*k].from.port];
@@ -420,9 +420,10 @@ impl Sources {
             return known.clone();
         }
         let actor = &*instance.actor;
-        let fired = match always {
-            true => None,
-            false => counted(actor).or_else(|| self.play(instance)),
+        let fired = if always {
+            None
+        } else {
+            counted(actor).or_else(|| self.play(instance))
         };
         let all = || actor.actions.iter().chain(&actor.initializers);
         let puts = |port: usize| match &fired {

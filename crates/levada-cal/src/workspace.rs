@@ -233,9 +233,12 @@ impl Workspace {
         at: ir::Span,
         diags: &mut Diagnostics,
     ) -> Option<Library> {
-        let place = |diag: Diagnostic| match at == ir::Span::default() {
-            true => diag,
-            false => diag.label(at, "used here"),
+        let place = |diag: Diagnostic| {
+            if at == ir::Span::default() {
+                diag
+            } else {
+                diag.label(at, "used here")
+            }
         };
         let path = match self.find(class) {
             Some(ClassFile::Cal(path)) => path,
@@ -349,9 +352,10 @@ impl Workspace {
         for (name, _) in params {
             if !known.contains(name.as_str()) {
                 let names: Vec<&str> = entity.params.iter().map(|p| p.name.text.as_str()).collect();
-                let help = match names.is_empty() {
-                    true => format!("`{class}` has no parameters"),
-                    false => format!("its parameters are {}", names.join(", ")),
+                let help = if names.is_empty() {
+                    format!("`{class}` has no parameters")
+                } else {
+                    format!("its parameters are {}", names.join(", "))
                 };
                 let mut diag =
                     Diagnostic::error("parameter", format!("`{class}` has no parameter `{name}`"))
@@ -419,10 +423,11 @@ fn too_large() -> io::Error {
 pub fn read_source(path: &Path) -> io::Result<Vec<u8>> {
     fs_deps::content(path);
     let file = fs::File::open(path)?;
-    match file.metadata()?.len() > SOURCE_BYTES_MAX {
-        true => Err(too_large()),
+    if file.metadata()?.len() > SOURCE_BYTES_MAX {
+        Err(too_large())
+    } else {
         // The file may grow meanwhile.
-        false => read_all(file),
+        read_all(file)
     }
 }
 
@@ -430,9 +435,10 @@ pub fn read_source(path: &Path) -> io::Result<Vec<u8>> {
 pub fn read_all(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(SOURCE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > SOURCE_BYTES_MAX {
-        true => Err(too_large()),
-        false => Ok(bytes),
+    if bytes.len() as u64 > SOURCE_BYTES_MAX {
+        Err(too_large())
+    } else {
+        Ok(bytes)
     }
 }
 

@@ -662,9 +662,10 @@ fn operators_mean_the_same_wherever_they_are_computed() {
     let seeds: Vec<u64> = (first..first + count.div_ceil(IN_ONE)).collect();
     let mut compared = 0;
     for (at, batch) in seeds.chunks(ACTORS).enumerate() {
-        let ways = match count > 10_000 && at.is_multiple_of(8) {
-            true => [PLAIN, OPTIMISED].concat(),
-            false => PLAIN.to_vec(),
+        let ways = if count > 10_000 && at.is_multiple_of(8) {
+            [PLAIN, OPTIMISED].concat()
+        } else {
+            PLAIN.to_vec()
         };
         let place = dir.0.join(format!("e{}", batch[0]));
         std::fs::create_dir_all(&place).unwrap();

@@ -342,9 +342,10 @@ fn no_row_is_changed_whatever_room_there_is() {
                 let most = ports
                     .map(|(e, to)| {
                         let bursts = Bursts::of(&net.instances[e.instance].actor);
-                        match to {
-                            true => bursts.inputs[e.port],
-                            false => bursts.outputs[e.port],
+                        if to {
+                            bursts.inputs[e.port]
+                        } else {
+                            bursts.outputs[e.port]
                         }
                     })
                     .max();

@@ -21,10 +21,11 @@ pub fn escaped_but(text: &str, stays: fn(char) -> bool) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        match controls(c) {
+        if controls(c) {
             // All of them are below U+10000. Writing to a string does not fail.
-            true => drop(write!(out, "\\u{:04x}", c as u32)),
-            false => out.push(c),
+            let _ = write!(out, "\\u{:04x}", c as u32);
+        } else {
+            out.push(c)
         }
     }
     Cow::Owned(out)

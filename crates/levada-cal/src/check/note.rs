@@ -88,9 +88,10 @@ impl<'a> Checker<'a> {
 
     /// Records a use of a local variable.
     pub(super) fn note_local_use(&mut self, path: &ast::Path, local: &Local) {
-        let what = match local.constant {
-            true => "a local constant",
-            false => "a local variable",
+        let what = if local.constant {
+            "a local constant"
+        } else {
+            "a local variable"
         };
         self.note(path.span, local.span, Kind::Local, || {
             about_local(local, what)
@@ -322,9 +323,10 @@ impl<'a> Checker<'a> {
 }
 
 fn article(word: &str) -> &'static str {
-    match word.starts_with(['a', 'i', 'o']) {
-        true => "an",
-        false => "a",
+    if word.starts_with(['a', 'i', 'o']) {
+        "an"
+    } else {
+        "a"
     }
 }
 

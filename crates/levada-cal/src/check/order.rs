@@ -291,9 +291,10 @@ impl<'a> Checker<'a> {
             let Some(tag) = checked.tag.as_ref().filter(|_| !fires[action]) else {
                 continue;
             };
-            let why = match in_use[action] {
-                true => "the schedule never comes to a state with a transition of it",
-                false => "no transition of the schedule names it",
+            let why = if in_use[action] {
+                "the schedule never comes to a state with a transition of it"
+            } else {
+                "no transition of the schedule names it"
             };
             let diag = Diagnostic::warning("unused", format!("action `{tag}` never fires"))
                 .label(checked.span, why);

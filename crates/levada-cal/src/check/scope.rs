@@ -124,12 +124,13 @@ impl<'a> Checker<'a> {
 
     fn import(&mut self, into: EntityId, import: &'a ast::Import) {
         let path = import.path.text.as_str();
-        let (class, name) = match import.all {
-            true => (path, None),
-            false => match path.rsplit_once('.') {
+        let (class, name) = if import.all {
+            (path, None)
+        } else {
+            match path.rsplit_once('.') {
                 Some((class, name)) => (class, Some(name)),
                 None => (path, None),
-            },
+            }
         };
         if path.is_empty() {
             return;
@@ -141,9 +142,10 @@ impl<'a> Checker<'a> {
             } else {
                 let mut diag = Diagnostic::error("import", format!("there is no unit `{class}`"))
                     .label(import.path.span, "not found in any source root");
-                diag.help = Some(match self.known.contains_key(path) {
-                    true => format!("write `import {path}.*;`"),
-                    false => "a unit a.b.U lives in a/b/U.cal below a source root".into(),
+                diag.help = Some(if self.known.contains_key(path) {
+                    format!("write `import {path}.*;`")
+                } else {
+                    "a unit a.b.U lives in a/b/U.cal below a source root".into()
                 });
                 self.scopes[into].failed(diag);
             }

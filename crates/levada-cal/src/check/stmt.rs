@@ -159,9 +159,10 @@ impl<'a> Checker<'a> {
         let diag = Diagnostic::error("assign", format!("`{}` is a constant", target.text))
             .label(target.span, "it cannot be assigned to")
             .label(declared, "declared here")
-            .help(match is_param {
-                true => "a parameter keeps its value: copy it into a variable",
-                false => "declare it with `:=` instead of `=` if it is to change",
+            .help(if is_param {
+                "a parameter keeps its value: copy it into a variable"
+            } else {
+                "declare it with `:=` instead of `=` if it is to change"
             });
         self.diags.push(diag);
     }

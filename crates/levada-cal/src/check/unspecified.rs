@@ -35,13 +35,12 @@ impl Checker<'_> {
                             "where both may fire, the one that is written first does",
                         )
                         .label(first.span, "this one")
-                        .help(match orders_only(actor, a, b) {
-                            true => format!("say so: `priority {x} > {y}; end`"),
-                            false => {
-                                "give each a tag that names no other action, and order these by a \
+                        .help(if orders_only(actor, a, b) {
+                            format!("say so: `priority {x} > {y}; end`")
+                        } else {
+                            "give each a tag that names no other action, and order these by a \
                                       `priority`"
-                                    .into()
-                            }
+                                .into()
                         });
                     self.diags.push(diag);
                 }

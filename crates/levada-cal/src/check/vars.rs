@@ -164,9 +164,10 @@ impl<'a> Checker<'a> {
             Stop::Fault(span, why) => {
                 let diag = Diagnostic::error("constant", format!("{what} cannot be computed"))
                     .label(span, why);
-                let diag = match span == at {
-                    true => diag,
-                    false => diag.label(at, "needed here"),
+                let diag = if span == at {
+                    diag
+                } else {
+                    diag.label(at, "needed here")
                 };
                 // A warning about the same replaces it.
                 let within = |d: &&mut Diagnostic| {
@@ -369,9 +370,10 @@ impl<'a> Checker<'a> {
                 continue;
             };
             let small = ty.scalars().is_some_and(|n| n <= 4096) && value.ty.is_known();
-            let known = match small {
-                true => self.value(&value, body.locals.len(), false),
-                false => Ok(None),
+            let known = if small {
+                self.value(&value, body.locals.len(), false)
+            } else {
+                Ok(None)
             };
             if wrong || value.ty == Ty::Unknown || matches!(known, Err(Stop::Reported)) {
                 // Consequences are not reported.

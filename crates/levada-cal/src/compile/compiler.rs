@@ -201,9 +201,10 @@ impl Compiler {
                 || line.starts_with("error[")
                 || at_place(line, ": fatal error: ") && missing(line)
         };
-        match said.lines().any(placed) {
-            true => Ok(Err(said)),
-            false => Err(self.failing(&done)),
+        if said.lines().any(placed) {
+            Ok(Err(said))
+        } else {
+            Err(self.failing(&done))
         }
     }
 

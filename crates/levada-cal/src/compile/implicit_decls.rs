@@ -55,9 +55,10 @@ fn kept(object: &Path) -> PathBuf {
 pub fn keep(object: &Path, said: &str) {
     let lines: Vec<&str> = said.lines().filter(|line| read(line).is_some()).collect();
     let file = kept(object);
-    let _ = match lines.is_empty() {
-        true => std::fs::remove_file(file),
-        false => std::fs::write(file, lines.join("\n")),
+    let _ = if lines.is_empty() {
+        std::fs::remove_file(file)
+    } else {
+        std::fs::write(file, lines.join("\n"))
     };
 }
 

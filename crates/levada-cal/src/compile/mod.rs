@@ -528,12 +528,13 @@ pub fn check_signatures(emitted: &emit::Emitted, natives: &[PathBuf]) -> Result<
 /// The text of a file; for a shared object, its printable parts, to distinguish versions.
 pub(crate) fn read(path: &Path) -> Result<String, CompileError> {
     fs_deps::content(path);
-    let text = match is_shared_object(path) {
-        true => fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
-        false => read_source(path).and_then(|bytes| {
+    let text = if is_shared_object(path) {
+        fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    } else {
+        read_source(path).and_then(|bytes| {
             let text = String::from_utf8(bytes);
             text.map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.utf8_error()))
-        }),
+        })
     };
     text.map_err(|why| CompileError::File {
         path: path.to_path_buf(),

@@ -54,9 +54,10 @@ impl<'a> Class<'a> {
                 UNKNOWN_WEIGHT
             }
         };
-        match self.inlined[p] {
-            true => size(&self.actor.procs[p].body.stmts, &inner),
-            false => inner(p),
+        if self.inlined[p] {
+            size(&self.actor.procs[p].body.stmts, &inner)
+        } else {
+            inner(p)
         }
     }
 
@@ -170,9 +171,12 @@ impl<'a> Class<'a> {
             let mut names = Names::default();
             p.body.locals.iter().map(|l| names.fresh(&l.name)).collect()
         };
-        let how = |p: usize| match self.inlined[p] {
-            true => "LEVADA_INLINE",
-            false => "static LEVADA_UNUSED",
+        let how = |p: usize| {
+            if self.inlined[p] {
+                "LEVADA_INLINE"
+            } else {
+                "static LEVADA_UNUSED"
+            }
         };
         for (i, p) in &bodies {
             w.put(&format!("{} {};", how(*i), self.prototype(*i, &names(p))));

@@ -304,11 +304,12 @@ impl<'a> Class<'a> {
                 w.put(&format!(
                     "if (lvd_n > 0 && {name}_n < {n}) {look}({name}, {port}, {n});"
                 ));
-                match sequence.again {
-                    true => w.put(&format!(
+                if sequence.again {
+                    w.put(&format!(
                         "if ({name}_n / {n} < lvd_n) lvd_n = {name}_n / {n};"
-                    )),
-                    false => w.put(&format!("if ({name}_n < {n}) lvd_n = 0;")),
+                    ))
+                } else {
+                    w.put(&format!("if ({name}_n < {n}) lvd_n = 0;"))
                 }
             }
         }

@@ -30,9 +30,10 @@ pub fn large_locals<'a>(actor: &'a Actor, members: &mut Names) -> Vec<LargeLocal
             all.filter(|(_, l)| matches!(l.ty, Type::List { .. }))
                 .map(|(i, l)| (i, l, elements(&l.ty) * u64::from(size_of(&l.ty))))
         };
-        let most = match lists().map(|(_, _, bytes)| bytes).sum::<u64>() > BODY_LISTS_BYTES_MAX {
-            true => LIST_IN_LARGE_BODY_BYTES_MAX,
-            false => ONE_LIST_BYTES_MAX,
+        let most = if lists().map(|(_, _, bytes)| bytes).sum::<u64>() > BODY_LISTS_BYTES_MAX {
+            LIST_IN_LARGE_BODY_BYTES_MAX
+        } else {
+            ONE_LIST_BYTES_MAX
         };
         for (local, l, _) in lists().filter(|(_, _, bytes)| *bytes > most) {
             let member = members.fresh(&format!("lvd_local_{}", l.name));

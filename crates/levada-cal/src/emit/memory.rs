@@ -56,21 +56,20 @@ impl<'a> Class<'a> {
             names.join(", ")
         ));
         let text = |port: &Port| port.ty == Type::String;
-        let texts = match self.actor.outputs.iter().any(text) {
-            true => {
-                let each: Vec<String> = self
-                    .actor
-                    .outputs
-                    .iter()
-                    .map(|o| text(o).to_string())
-                    .collect();
-                w.put(&format!(
-                    "static const bool {p}_texts[] = {{{}}};",
-                    each.join(", ")
-                ));
-                format!("{p}_texts")
-            }
-            false => "NULL".to_string(),
+        let texts = if self.actor.outputs.iter().any(text) {
+            let each: Vec<String> = self
+                .actor
+                .outputs
+                .iter()
+                .map(|o| text(o).to_string())
+                .collect();
+            w.put(&format!(
+                "static const bool {p}_texts[] = {{{}}};",
+                each.join(", ")
+            ));
+            format!("{p}_texts")
+        } else {
+            "NULL".to_string()
         };
         w.put(&format!(
             "static const lvd_state_schema {p}_state_schema = {{"

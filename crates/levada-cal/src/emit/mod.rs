@@ -299,9 +299,10 @@ fn network_tables(
                 "  {{{}, &{}, {}, {}}},\n",
                 string_literal(&i.name),
                 class_name(&classes[*c]),
-                match has_params(&classes[*c].0) {
-                    true => format!("&levada_params_{c}"),
-                    false => "NULL".to_string(),
+                if has_params(&classes[*c].0) {
+                    format!("&levada_params_{c}")
+                } else {
+                    "NULL".to_string()
                 },
                 i.priority.clamp(-4, 3)
             )
@@ -383,9 +384,10 @@ fn network_tables(
                     "static const lvd_port_ref levada_to_{k}[] = {{{{{}, {}}}}};\n",
                     to.0, to.1
                 );
-                let most = match input {
-                    true => bursts(i).inputs[p],
-                    false => bursts(i).outputs[p],
+                let most = if input {
+                    bursts(i).inputs[p]
+                } else {
+                    bursts(i).outputs[p]
                 };
                 let capacity = default_capacity(size, most);
                 channels.push(format!(

@@ -22,17 +22,19 @@ pub fn params(actor: &NativeActor, name: &str) -> Option<String> {
     for param in &actor.params {
         let dims = dimensions(&param.ty);
         let n: u64 = dims.iter().map(|n| u64::from(*n)).product();
-        let size = match dims.is_empty() {
-            true => String::new(),
-            false => format!("[{}]", n.max(1)),
+        let size = if dims.is_empty() {
+            String::new()
+        } else {
+            format!("[{}]", n.max(1))
         };
         let member = names.fresh(&param.name);
         members += &format!("  {} {member}{size};\n", c_type(&param.ty));
         let mut items = Vec::new();
         flatten(&param.value, &dims, innermost(&param.ty), &mut items);
-        values.push(match dims.is_empty() {
-            true => items.concat(),
-            false => format!("{{{}}}", items.join(", ")),
+        values.push(if dims.is_empty() {
+            items.concat()
+        } else {
+            format!("{{{}}}", items.join(", "))
         });
     }
     Some(format!(

@@ -321,12 +321,12 @@ impl<'a, 'w> Code<'a, 'w> {
                         self.in_state(c, &name, member, n, zero, text);
                         continue;
                     }
-                    let zero = match zero {
-                        false => String::new(),
-                        true if *innermost(&local.ty) == Type::String => {
-                            format!(" = {{[0 ... {}] = \"\"}}", n.max(1) - 1)
-                        }
-                        true => " = {0}".to_string(),
+                    let zero = if !zero {
+                        String::new()
+                    } else if *innermost(&local.ty) == Type::String {
+                        format!(" = {{[0 ... {}] = \"\"}}", n.max(1) - 1)
+                    } else {
+                        " = {0}".to_string()
                     };
                     format!("{c} {name}[{}]{zero};", n.max(1))
                 }
@@ -455,9 +455,12 @@ impl Search {
         }
         // A list that only one block uses must be filled only there, whenever it is entered.
         let alone = !self.read_after && !mentions_local(&stmts[at + 1..], self.local);
-        let fresh = |body: &[Stmt]| match alone {
-            true => self.first_use(body, &mut Vec::new()),
-            false => Use::Reads,
+        let fresh = |body: &[Stmt]| {
+            if alone {
+                self.first_use(body, &mut Vec::new())
+            } else {
+                Use::Reads
+            }
         };
         match &s.kind {
             StmtKind::Assign(p, _) if p.var == me => self.fills(p, counters),

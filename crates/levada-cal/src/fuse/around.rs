@@ -191,9 +191,10 @@ fn separated(
         let to = next[i]?;
         let link = n + outs[i][0];
         let bridge = low[link] > order[parent[link]];
-        let noisy = match parent[link] == i {
-            true => below[root_of[i]] - below[to],
-            false => below[i],
+        let noisy = if parent[link] == i {
+            below[root_of[i]] - below[to]
+        } else {
+            below[i]
         };
         bridge.then_some(noisy == 0)
     };

@@ -282,9 +282,10 @@ pub fn layout(graph: &Graph, widths: &[f64], stubs: &[f64], title_height: f64) -
                 let (a, b) = if backwards { (b, a) } else { (a, b) };
                 points.extend([Point { x: a, y }, Point { x: b, y }]);
             };
-            match is_back {
-                true => chain.iter().rev().for_each(|&i| through(&s.items[i], true)),
-                false => chain.iter().for_each(|&i| through(&s.items[i], false)),
+            if is_back {
+                chain.iter().rev().for_each(|&i| through(&s.items[i], true))
+            } else {
+                chain.iter().for_each(|&i| through(&s.items[i], false))
             }
             points.push(Point {
                 x: boxes[to.0].x,
@@ -342,9 +343,10 @@ impl Sugiyama {
         let mut best = (self.crossings(), self.order.clone());
         for round in 0..24 {
             let down = round % 2 == 0;
-            let layers: Vec<usize> = match down {
-                true => (1..self.order.len()).collect(),
-                false => (0..self.order.len().saturating_sub(1)).rev().collect(),
+            let layers: Vec<usize> = if down {
+                (1..self.order.len()).collect()
+            } else {
+                (0..self.order.len().saturating_sub(1)).rev().collect()
             };
             for l in layers {
                 let position = self.positions();
@@ -436,9 +438,10 @@ impl Sugiyama {
                             sum += weight * (self.items[other].y + offset);
                             weights += weight;
                         }
-                        match weights > 0.0 {
-                            true => sum / weights,
-                            false => self.items[item].y,
+                        if weights > 0.0 {
+                            sum / weights
+                        } else {
+                            self.items[item].y
                         }
                     })
                     .collect();
@@ -460,9 +463,10 @@ impl Sugiyama {
         let mut offset = vec![0.0; order.len()];
         for i in 1..order.len() {
             let (above, here) = (&self.items[order[i - 1]], &self.items[order[i]]);
-            let space = match above.node.is_none() && here.node.is_none() {
-                true => 4.0,
-                false => BETWEEN,
+            let space = if above.node.is_none() && here.node.is_none() {
+                4.0
+            } else {
+                BETWEEN
             };
             offset[i] = offset[i - 1] + above.height + space;
         }

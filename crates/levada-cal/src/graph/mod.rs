@@ -110,9 +110,10 @@ impl Graph {
                 if feedback.contains(&(net.from.0, to.0)) {
                     attributes.push("style=dashed".to_string());
                 }
-                let attributes = match attributes.is_empty() {
-                    true => String::new(),
-                    false => format!(" [{}]", attributes.join(", ")),
+                let attributes = if attributes.is_empty() {
+                    String::new()
+                } else {
+                    format!(" [{}]", attributes.join(", "))
                 };
                 let _ = writeln!(
                     out,

@@ -115,9 +115,10 @@ fn arrow(id: &str, color: &str) -> String {
 
 fn draw_wire(out: &mut String, graph: &Graph, wire: &Wire, stub: f64) {
     let net = &graph.nets[wire.net];
-    let (class, tip) = match wire.feedback {
-        true => ("back", "tipback"),
-        false => ("wire", "tip"),
+    let (class, tip) = if wire.feedback {
+        ("back", "tipback")
+    } else {
+        ("wire", "tip")
     };
     let (from, to) = (&graph.nodes[net.from.0], &graph.nodes[wire.to.0]);
     let capacity = net
@@ -175,9 +176,10 @@ fn path(points: &[Point], stub: f64) -> String {
             Some(next) if next.x < b.x => -1.0,
             _ => 1.0,
         };
-        let reach = match leave == enter {
-            true => (b.x - a.x).abs() * 0.5,
-            false => 18.0 + ((b.y - a.y).abs() * 0.12).min(26.0),
+        let reach = if leave == enter {
+            (b.x - a.x).abs() * 0.5
+        } else {
+            18.0 + ((b.y - a.y).abs() * 0.12).min(26.0)
         };
         let _ = write!(
             d,

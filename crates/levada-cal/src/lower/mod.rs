@@ -355,9 +355,10 @@ impl<'a> Lowerer<'a> {
                 None => {
                     let at = sources.line_col(action.span);
                     let name = format!("the {kind} at line {}", at.line);
-                    match names.taken.insert(name.clone()) {
-                        true => name,
-                        false => format!("{name}, column {}", at.column),
+                    if names.taken.insert(name.clone()) {
+                        name
+                    } else {
+                        format!("{name}, column {}", at.column)
                     }
                 }
             };
@@ -421,9 +422,10 @@ impl<'a> Lowerer<'a> {
             let made = body.temporary(&local.name, ty.clone(), local.span);
             let to = place(ir::VarRef::Local(made));
             body.places.insert(token, ir::VarRef::Local(made));
-            let kind = match local.ty.is_list() {
-                true => ir::StmtKind::Copy { to, from },
-                false => ir::StmtKind::Assign(to, expr::load(from)),
+            let kind = if local.ty.is_list() {
+                ir::StmtKind::Copy { to, from }
+            } else {
+                ir::StmtKind::Assign(to, expr::load(from))
             };
             body.push(kind, local.span);
         }
@@ -435,12 +437,11 @@ impl<'a> Lowerer<'a> {
             let elem = &self.actor.outputs[output.port].ty;
             let mut values = Vec::with_capacity(output.values.len());
             for value in &output.values {
-                values.push(match value.ty.is_list() {
-                    true => ir::OutputValue::List(self.output_list(body, value, elem)),
-                    false => {
-                        let value = self.scalar(body, value);
-                        ir::OutputValue::Scalar(expr::coerce(value, &elem.to_ir()))
-                    }
+                values.push(if value.ty.is_list() {
+                    ir::OutputValue::List(self.output_list(body, value, elem))
+                } else {
+                    let value = self.scalar(body, value);
+                    ir::OutputValue::Scalar(expr::coerce(value, &elem.to_ir()))
                 });
             }
             out.push(ir::Output {

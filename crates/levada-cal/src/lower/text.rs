@@ -23,9 +23,10 @@ impl<'a> Lowerer<'a> {
         }
         let mut computed = Vec::with_capacity(parts.len());
         for part in parts {
-            computed.push(match part.ty.is_list() {
-                true => Part::List(self.list_place(build, part, None)),
-                false => Part::Scalar(printable(self.scalar(build, part), part)),
+            computed.push(if part.ty.is_list() {
+                Part::List(self.list_place(build, part, None))
+            } else {
+                Part::Scalar(printable(self.scalar(build, part), part))
             });
         }
         let mut row = Vec::new();

@@ -193,10 +193,13 @@ pub fn unary(op: ir::UnOp, a: &Ty) -> Result<Ty, String> {
 /// Promotion to at least 32 bits. Unsigned types stay unsigned, so that they can be joined with other unsigned types.
 fn promoted(ty: Ty) -> Ty {
     match ty {
-        Ty::Int { bits, signed } if bits < 32 => match signed {
-            true => INT32,
-            false => uint(31),
-        },
+        Ty::Int { bits, signed } if bits < 32 => {
+            if signed {
+                INT32
+            } else {
+                uint(31)
+            }
+        }
         Ty::Float { bits: 16 } => Ty::Float { bits: 32 },
         other => other,
     }
@@ -298,9 +301,10 @@ pub fn joined_machine<'t>(rule: &Ty, machines: impl Iterator<Item = &'t Ty> + Cl
     let all_double = machines
         .clone()
         .all(|m| *m.innermost() == Ty::Float { bits: 64 });
-    Some(match all_double {
-        true => joined,
-        false => without_digits(rule, joined),
+    Some(if all_double {
+        joined
+    } else {
+        without_digits(rule, joined)
     })
 }
 

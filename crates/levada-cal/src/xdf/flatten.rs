@@ -197,9 +197,10 @@ fn unknown_setting<'n>(
     known: impl Iterator<Item = &'n str>,
 ) {
     let known: Vec<&str> = known.collect();
-    let help = match known.is_empty() {
-        true => "it has none".to_string(),
-        false => format!("there are: {}", known.join(", ")),
+    let help = if known.is_empty() {
+        "it has none".to_string()
+    } else {
+        format!("there are: {}", known.join(", "))
     };
     loader.diags.push(
         Diagnostic::error(
@@ -391,40 +392,25 @@ impl<'l, 'a> Flattener<'l, 'a> {
             }
         }
         for connection in &xdf.connections {
-            let capacity = match connection.buffer_size.as_ref().map(|e| (e, e.eval(&env))) {
-                None => None,
-                Some((_, Ok(Value::Int(n)))) if (1..=MAX_CAPACITY).contains(&n) => Some(n as u32),
-                Some((e, Ok(_))) => {
-                    self.error(EvalError {
-                        span: e.span(),
-                        code: "range",
-                        message: format!(
-                            "bufferSize must be an integer between 1 and {MAX_CAPACITY}"
-                        ),
-                    });
-                    None
-                }
-                Some((_, Err(error))) => {
-                    self.error(error);
-                    None
-                }
-            };
+            let capacity = self.capacity(connection.buffer_size.as_ref(), &env);
             let find = |end: &End, source: bool| -> Option<NodeId> {
                 let port = end.port.text.as_str();
                 match &end.instance {
                     None => {
-                        let (list, nodes) = match source {
-                            true => (&xdf.inputs, &own.inputs),
-                            false => (&xdf.outputs, &own.outputs),
+                        let (list, nodes) = if source {
+                            (&xdf.inputs, &own.inputs)
+                        } else {
+                            (&xdf.outputs, &own.outputs)
                         };
                         let index = list.iter().position(|p| p.name.text == port)?;
                         Some(nodes[index])
                     }
                     Some(instance) => {
                         let (interface, ports) = instances.get(instance.text.as_str())?;
-                        match source {
-                            true => ports.outputs.get(interface.output(port)?).copied(),
-                            false => ports.inputs.get(interface.input(port)?).copied(),
+                        if source {
+                            ports.outputs.get(interface.output(port)?).copied()
+                        } else {
+                            ports.inputs.get(interface.input(port)?).copied()
                         }
                     }
                 }
@@ -441,6 +427,21 @@ impl<'l, 'a> Flattener<'l, 'a> {
         }
         self.within.pop();
         own
+    }
+
+    /// The capacity of a connection by its `bufferSize`; an error is reported.
+    fn capacity(&mut self, buffer_size: Option<&super::expr::Expr>, env: &Env) -> Option<u32> {
+        let size = buffer_size?;
+        match size.eval(env) {
+            Ok(Value::Int(n)) if (1..=MAX_CAPACITY).contains(&n) => return Some(n as u32),
+            Ok(_) => self.error(EvalError {
+                span: size.span(),
+                code: "range",
+                message: format!("bufferSize must be an integer between 1 and {MAX_CAPACITY}"),
+            }),
+            Err(error) => self.error(error),
+        }
+        None
     }
 
     fn instance(

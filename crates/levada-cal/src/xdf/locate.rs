@@ -102,9 +102,10 @@ pub fn locate(path: &Path) -> Result<NetworkFile, String> {
 }
 
 fn join(package: &str, name: &str) -> String {
-    match package.is_empty() {
-        true => name.to_string(),
-        false => format!("{package}.{name}"),
+    if package.is_empty() {
+        name.to_string()
+    } else {
+        format!("{package}.{name}")
     }
 }
 

@@ -40,12 +40,13 @@ pub fn load_network(
         Some(file) => load_file(ws, top, &file, params, diags),
         None => {
             let shown: Vec<String> = ws.roots().iter().map(|r| r.display().to_string()).collect();
-            let help = match shown.is_empty() {
-                true => "name a folder of sources with --path".to_string(),
-                false => format!(
+            let help = if shown.is_empty() {
+                "name a folder of sources with --path".to_string()
+            } else {
+                format!(
                     "looked in: {}; add a folder of sources with --path",
                     shown.join(", ")
-                ),
+                )
             };
             diags.push(
                 Diagnostic::error(

@@ -102,9 +102,10 @@ impl Notes<'_> {
 
     fn end(&mut self, end: &End, interfaces: &Interfaces, source: bool) {
         let Some(instance) = &end.instance else {
-            let ports = match source {
-                true => &self.xdf.inputs,
-                false => &self.xdf.outputs,
+            let ports = if source {
+                &self.xdf.inputs
+            } else {
+                &self.xdf.outputs
             };
             if let Some(port) = ports.iter().find(|p| p.name.text == end.port.text) {
                 self.name(&end.port, port.name.span, Kind::Port, || {
@@ -124,9 +125,10 @@ impl Notes<'_> {
         let Some(Some(interface)) = interfaces.get(instance.text.as_str()) else {
             return;
         };
-        let ports = match source {
-            true => &interface.outputs,
-            false => &interface.inputs,
+        let ports = if source {
+            &interface.outputs
+        } else {
+            &interface.inputs
         };
         if let Some((name, declared)) = ports.iter().find(|(n, _)| *n == end.port.text) {
             self.name(&end.port, *declared, Kind::Port, || {

@@ -62,10 +62,13 @@ impl<'a> Loader<'a> {
                 self.unknown_class(name);
                 None
             }
-            Some(ClassFile::Cal(_)) => match self.interfaces.contains_key(&name.text) {
-                true => None,
-                false => self.actor_interface(&name.text),
-            },
+            Some(ClassFile::Cal(_)) => {
+                if self.interfaces.contains_key(&name.text) {
+                    None
+                } else {
+                    self.actor_interface(&name.text)
+                }
+            }
             Some(ClassFile::Xdf(path)) => self
                 .file(&path)
                 .map(|xdf| network_interface(name, path, xdf)),
@@ -112,9 +115,10 @@ impl<'a> Loader<'a> {
             .help(format!(
                 "looked for {relative}.cal and {relative}.xdf in {}; add a folder of sources with \
                  --path",
-                match roots.is_empty() {
-                    true => "no folder".to_string(),
-                    false => roots.join(", "),
+                if roots.is_empty() {
+                    "no folder".to_string()
+                } else {
+                    roots.join(", ")
                 }
             )),
         );
@@ -160,9 +164,10 @@ impl<'a> Loader<'a> {
             }
             let id = instance.id.text.as_str();
             // Of two instances with one name, it is unknown which is meant; this was reported.
-            let interface = match interfaces.contains_key(id) {
-                true => None,
-                false => interface,
+            let interface = if interfaces.contains_key(id) {
+                None
+            } else {
+                interface
             };
             interfaces.insert(id, interface);
         }
@@ -297,16 +302,18 @@ impl<'a> Loader<'a> {
             Some(None) => false,
             Some(Some(interface)) if interface.broken => true,
             Some(Some(interface)) => {
-                let (ports, others, kind, other) = match source {
-                    true => (&interface.outputs, &interface.inputs, "output", "input"),
-                    false => (&interface.inputs, &interface.outputs, "input", "output"),
+                let (ports, others, kind, other) = if source {
+                    (&interface.outputs, &interface.inputs, "output", "input")
+                } else {
+                    (&interface.inputs, &interface.outputs, "input", "output")
                 };
                 if ports.contains(&end.port.text) {
                     return true;
                 }
-                let help = match others.contains(&end.port.text) {
-                    true => Some(format!("{} is an {other} port", end.port.text)),
-                    false => closest(&end.port.text, ports.iter().map(|p| p.0.as_str())),
+                let help = if others.contains(&end.port.text) {
+                    Some(format!("{} is an {other} port", end.port.text))
+                } else {
+                    closest(&end.port.text, ports.iter().map(|p| p.0.as_str()))
                 };
                 self.error(
                     "unknown-port",

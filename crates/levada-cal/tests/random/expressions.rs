@@ -144,9 +144,10 @@ fn int_type(rng: &mut Rng) -> Ty {
         1 => 32,
         _ => *rng.pick(&SIZES),
     };
-    match rng.chance(55) {
-        true => Ty::Int(bits),
-        false => Ty::Uint(bits),
+    if rng.chance(55) {
+        Ty::Int(bits)
+    } else {
+        Ty::Uint(bits)
     }
 }
 
@@ -158,13 +159,15 @@ fn int_value(rng: &mut Rng, ty: Ty, may_be_zero: bool) -> String {
         Ty::Uint(n) => (n, false),
         _ => unreachable!("an integer type"),
     };
-    let bits = match rng.chance(6) {
-        true => bits.next_power_of_two().max(8),
-        false => bits,
+    let bits = if rng.chance(6) {
+        bits.next_power_of_two().max(8)
+    } else {
+        bits
     };
-    let (low, high) = match signed {
-        true => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
-        false => (0, (1i128 << bits) - 1),
+    let (low, high) = if signed {
+        (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
+    } else {
+        (0, (1i128 << bits) - 1)
     };
     let value = match rng.below(8) {
         0 => low,
@@ -252,11 +255,11 @@ impl Maker<'_> {
 
     fn make(&mut self, kind: Kind, depth: u32) -> Expr {
         if depth == 0 || self.rng.chance(8) {
-            return match self.rng.chance(22) {
-                true => literal(self.rng, kind),
-                false => self
-                    .leaf(&|l| l.ty.kind() == kind)
-                    .unwrap_or_else(|| literal(self.rng, kind)),
+            return if self.rng.chance(22) {
+                literal(self.rng, kind)
+            } else {
+                self.leaf(&|l| l.ty.kind() == kind)
+                    .unwrap_or_else(|| literal(self.rng, kind))
             };
         }
         let depth = depth - 1;
@@ -291,9 +294,10 @@ impl Maker<'_> {
             }
             "/" | "mod" => {
                 let a = Box::new(self.make(Kind::Int, depth));
-                let divisor = match self.rng.chance(50) {
-                    true => self.leaf(&|l| l.never_zero),
-                    false => None,
+                let divisor = if self.rng.chance(50) {
+                    self.leaf(&|l| l.never_zero)
+                } else {
+                    None
                 };
                 match divisor {
                     Some(b) => Expr::Binary(op, a, Box::new(b)),
@@ -337,9 +341,12 @@ impl Maker<'_> {
                 both("=", a, b)
             }
             _ => {
-                let kind = |rng: &mut Rng| match rng.chance(25) {
-                    true => Kind::Real,
-                    false => Kind::Int,
+                let kind = |rng: &mut Rng| {
+                    if rng.chance(25) {
+                        Kind::Real
+                    } else {
+                        Kind::Int
+                    }
                 };
                 let (k, l) = (kind(self.rng), kind(self.rng));
                 let (a, b) = (self.make(k, depth), self.make(l, depth));
@@ -610,9 +617,12 @@ impl Expressions {
         for (k, (e, _)) in self.all.iter().enumerate() {
             let variable = &mut |i: usize| format!("v{i}");
             let (all, call) = (e.text(variable), self.call(k, variable));
-            let mixed = e.text(&mut |i| match rng.chance(50) {
-                true => format!("v{i}"),
-                false => format!("c{i}_0"),
+            let mixed = e.text(&mut |i| {
+                if rng.chance(50) {
+                    format!("v{i}")
+                } else {
+                    format!("c{i}_0")
+                }
             });
             let same = match self.kind(e) {
                 Kind::Real => {

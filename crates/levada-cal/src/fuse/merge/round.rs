@@ -35,9 +35,10 @@ impl Merger<'_> {
         {
             return None;
         }
-        let rounds = match self.members[0].guarded {
-            true => 1,
-            false => (ROUND_ELEMENTS_MIN / most).min(enough / 2 / most).max(1),
+        let rounds = if self.members[0].guarded {
+            1
+        } else {
+            (ROUND_ELEMENTS_MIN / most).min(enough / 2 / most).max(1)
         };
         let all: Vec<Firing> = firings.iter().map(|f| (*f).clone()).collect();
         let mut action = self.empty(&all);
