@@ -8,7 +8,7 @@
  * read-modify-write: a fork compares the head with `limit`, a join compares it with `floor`. A
  * thief requests work through the same words: it sets limit to 0, and floor to the end of memory.
  * So the checks for room, for a public slot and for a request are one load and one comparison. The
- * rest, which is rare, is in fork.c.
+ * rest, which is rare, is in the library (runtime/src/fork/deque.c).
  *
  * ---- use by hand ------------------------------------------------------------------------------
  *
@@ -100,7 +100,7 @@ enum { LVD_FORK_ROOM = 48 }; /* bytes of a slot for arguments and result */
 /* One slot, one cache line. */
 typedef struct lvd_fork {
   void (*run)(struct lvd_fork *slot); /* makes the call for a thief */
-  lvd_a64 state;                      /* 0 unless stolen (fork.c) */
+  lvd_a64 state;                      /* 0 unless stolen (deque.c) */
   LVD_ALIGNED(16) unsigned char record[LVD_FORK_ROOM];
 } LVD_ALIGNED(64) lvd_fork;
 

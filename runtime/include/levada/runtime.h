@@ -72,7 +72,7 @@ LVD_API void lvd_thread_set_service_priority(const lvd_runtime *rt);
 LVD_API uint32_t lvd_service_priority(void);
 
 /* True if all workers have been idle for at least 500 ms, so that no thread of the runtime has a
- * reason to wake up. The next worker that gets work calls `awake` of the options. */
+ * reason to wake up. The next worker that gets work calls `on_wakeup` of the options. */
 LVD_API bool lvd_runtime_is_idle(const lvd_runtime *rt);
 
 /* Number of workers, including those that have no core in the running set. */

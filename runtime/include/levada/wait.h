@@ -83,8 +83,8 @@ typedef struct lvd_wait_source {
   lvd_wait_point wait_point; /* wait point of a fiber */
 } lvd_wait_source;
 
-/* One of: room for n elements, n elements, an event (checked, not taken), a watch (which cannot be
- * combined with other items). */
+/* One of: room for n elements, n elements, an event (checked, not taken), a wait source (which
+ * cannot be combined with other items). Exactly one of the four pointers is not null. */
 typedef struct lvd_wait_item {
   lvd_producer *room;
   lvd_consumer *elements;

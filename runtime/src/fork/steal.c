@@ -3,9 +3,9 @@
  *
  * A worker without ready entities steals the oldest public fork of any deque and runs it on a
  * fiber of its own, so that it may wait. If no slot is public it requests one, polls for a while,
- * and sleeps. Before that it requests once more from all deques, and counts as a wait_point: the
- * next fork of any thread then takes the slow path, becomes public, and wakes it. That costs the
- * forks of a busy program nothing.
+ * and sleeps. Before that it requests once more from all deques, and is counted in `sleepers`: the
+ * next fork of any thread then takes the slow path, becomes public, and wakes it. While no worker
+ * sleeps, this costs a fork nothing.
  *
  * Pairs of orders
  *   sleep: sleepers + 1, [fence], look at ends <> share: ends, [fence], load sleepers      (D3)

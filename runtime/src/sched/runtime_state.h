@@ -93,7 +93,8 @@ static inline void lvd_worker_sleep_end(lvd_worker *w) {
   lvd_store_relaxed_u64(&w->slept, lvd_worker_slept_ticks(w) << 1);
 }
 
-/* ns since the running activation of `e` began; 0: none runs, or it has just begun (counters.c) */
+/* ns since the running activation of `e` began; 0: none runs, or it has just begun
+ * (app_counters.c) */
 uint64_t lvd_runs_ns(const lvd_entity *e);
 
 /* With real-time priorities enabled, all threads that run application code have the base priority
