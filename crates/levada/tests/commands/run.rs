@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tests of `levada run`: what a network computes, and what a run reports.
 
+use crate::common::busy::Busy;
 use crate::common::host::{READ, TOP, held_pipe};
 use crate::common::{Instance, PRINT, Place, SOURCE, network, numbers};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 #[test]
@@ -193,13 +194,7 @@ fn the_time_that_other_programs_took_is_told() {
     place.write(TOP, &network(&instances, &[("read.Out", "print.In")]));
     let input = held_pipe(&place, "numbers");
     let cores = std::thread::available_parallelism().unwrap().get();
-    let busy = || {
-        Command::new("sh")
-            .args(["-c", "while :; do :; done"])
-            .spawn()
-            .unwrap()
-    };
-    let mut busy: Vec<_> = (0..cores).map(|_| busy()).collect();
+    let busy: Vec<Busy> = (0..cores).map(|_| Busy::anywhere()).collect();
     let mut run = place
         .command(&["run", TOP, "--in", "numbers", "--json"])
         .stdout(Stdio::piped())
@@ -220,10 +215,7 @@ fn the_time_that_other_programs_took_is_told() {
     let mut said = String::new();
     std::io::Read::read_to_string(&mut run.stdout.take().unwrap(), &mut said).unwrap();
     let status = run.wait().unwrap();
-    for one in &mut busy {
-        one.kill().unwrap();
-        one.wait().unwrap();
-    }
+    drop(busy);
     assert!(status.success(), "{said}");
     let json: serde_json::Value = serde_json::from_str(&said).unwrap();
     let shares = json["cores"].as_array().unwrap().iter();

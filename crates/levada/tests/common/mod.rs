@@ -2,6 +2,7 @@
 //! A temporary folder with sources and a cache for each test, and functions that run the command in it.
 #![allow(dead_code)]
 
+pub mod busy;
 pub mod chance;
 pub mod host;
 pub mod screen;

@@ -3,14 +3,13 @@
 //! without leases, whose load is measured; and programs that were announced to the host. Cases: one load, two of a
 //! manifest, a running application; too many processes, none, an invalid process, and the host's own.
 
+use crate::common::busy::Busy;
 use crate::common::host::{Host, sources};
 use crate::common::{network, skipped};
 use levada_host::client::{Client, Method};
 use serde_json::{Value, json};
 use std::io::Read;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The number of equal actors that take most of the time in `Steps`.
@@ -122,44 +121,6 @@ fn loads_start_where_isolated_applications_leave_more() {
     });
 }
 
-/// A program that computes on one core for ever.
-struct Busy(Child);
-
-impl Busy {
-    /// It computes when this returns.
-    fn on(cpu: i64) -> Busy {
-        let mut command = Command::new("sh");
-        command.args(["-c", "echo; while :; do :; done"]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let alone = move || {
-            // SAFETY: system calls that may be made between fork and exec, on memory of this function; a set of cores
-            // may be all zeros.
-            let done = unsafe {
-                let mut set: libc::cpu_set_t = std::mem::zeroed();
-                libc::CPU_SET(cpu as usize, &mut set);
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
-                    && libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
-            };
-            match done {
-                true => Ok(()),
-                false => Err(std::io::Error::last_os_error()),
-            }
-        };
-        // SAFETY: what it calls may be called there.
-        let mut child = unsafe { command.pre_exec(alone) }.spawn().unwrap();
-        let mut begins = child.stdout.take().unwrap();
-        begins.read_exact(&mut [0]).unwrap();
-        Busy(child)
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// The number of programs that compute on the core. They leave less than half of what another core leaves, unless
 /// other programs use most of that, too.
 const PROGRAMS: usize = 12;
@@ -217,7 +178,7 @@ fn loads_start_where_announced_programs_leave_more() {
     };
     let busy = [cpu; 3].map(Busy::on);
     let socket = host.place.path("h.sock");
-    let mut pids: Vec<u32> = busy.iter().map(|busy| busy.0.id()).collect();
+    let mut pids: Vec<u32> = busy.iter().map(|busy| busy.id()).collect();
     pids.sort();
     let own = host.child.id();
     let all: Vec<u32> = pids.iter().copied().chain([own, own]).collect();
