@@ -8,7 +8,6 @@ use crate::common::host::{Host, sources};
 use crate::common::{network, skipped};
 use levada_host::client::{Client, Method};
 use serde_json::{Value, json};
-use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
