@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The tokens of a C file, with their places in its bytes.
+//! The lexer: tokens and directives of a C file, and the forks among the tokens.
 //!
-//! Nothing is thrown away: what lies between two tokens (blanks, comments, directives) is the gap
-//! between their places, so that copying tokens with their gaps gives the file back. Bytes of any
-//! kind are accepted; what is no token of C is a token of its own.
+//! A token is a range of bytes of the file. Blanks, comments and directives are the gaps between tokens, so copying all
+//! tokens and gaps gives the same file. Any bytes are accepted: a byte that begins no token of C is a token of its own.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -13,7 +12,7 @@ pub enum Kind {
     /// A string literal, with its prefix.
     String,
     Char,
-    /// A punctuator; digraphs stand for what they mean.
+    /// A punctuator; a digraph is given as the punctuator that it stands for.
     Punct(&'static str),
     /// A byte that begins no token.
     Other,
@@ -26,7 +25,7 @@ pub struct Token {
     pub end: u32,
 }
 
-/// A line that begins with `#`, whole, without its end of line.
+/// A whole line that begins with `#`, without its end of line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Directive {
     pub start: u32,
@@ -39,6 +38,7 @@ pub struct Lexed {
     pub directives: Vec<Directive>,
 }
 
+/// The spelling of each punctuator, and the punctuator that it stands for. A longer one comes before its prefixes.
 const PUNCTUATORS: [(&str, &str); 53] = [
     ("%:%:", "##"),
     ("...", "..."),
@@ -98,7 +98,7 @@ const PUNCTUATORS: [(&str, &str); 53] = [
 struct Lexer<'a> {
     text: &'a [u8],
     at: usize,
-    /// Only blanks and comments so far on this line.
+    /// The line has only blanks and comments before `at`, so `#` begins a directive.
     fresh: bool,
     lexed: Lexed,
 }
@@ -107,7 +107,7 @@ struct Lexer<'a> {
 pub fn lex(text: &[u8]) -> Lexed {
     let mut lexer = Lexer {
         text,
-        // A byte order mark is a blank.
+        // A byte order mark counts as a blank.
         at: if text.starts_with(b"\xef\xbb\xbf") {
             3
         } else {
@@ -122,7 +122,7 @@ pub fn lex(text: &[u8]) -> Lexed {
     lexer.lexed
 }
 
-/// How many bytes a line splice takes at `at`: a backslash, blanks, an end of line. Zero: none.
+/// Length in bytes of the line splice at `at` (a backslash, blanks, an end of line), or 0 if there is none.
 fn splice(text: &[u8], at: usize) -> usize {
     if text.get(at) != Some(&b'\\') {
         return 0;
@@ -146,7 +146,7 @@ fn is_word(c: u8) -> bool {
 }
 
 impl Lexer<'_> {
-    /// The place of the `n`th byte from here, splices left out.
+    /// The index of the `n`th byte after `from`, without counting line splices.
     fn place(&self, from: usize, n: usize) -> usize {
         let mut at = from;
         for i in 0.. {
@@ -168,7 +168,7 @@ impl Lexer<'_> {
         self.text.get(self.place(self.at, n)).copied()
     }
 
-    /// Past one byte and the splices before it.
+    /// Skips one byte and the splices before it.
     fn bump(&mut self) {
         self.at = (self.place(self.at, 0) + 1).min(self.text.len());
     }
@@ -211,7 +211,7 @@ impl Lexer<'_> {
     fn line_comment(&mut self) {
         while let Some(c) = self.peek(0) {
             if c == b'\n' {
-                // Not past it: it ends the line.
+                // The end of line is not part of the comment.
                 self.at = self.place(self.at, 0);
                 return;
             }
@@ -234,7 +234,7 @@ impl Lexer<'_> {
         self.at = self.text.len();
     }
 
-    /// A directive ends with its line; a comment in it may hold further lines.
+    /// A directive ends with its line, but a comment in it may span lines.
     fn directive(&mut self, start: usize) {
         while let Some(c) = self.peek(0) {
             match c {
@@ -252,7 +252,7 @@ impl Lexer<'_> {
         });
     }
 
-    /// To behind the closing quote, or to the end of the line where there is none.
+    /// Skips to after the closing quote, or to the end of the line if there is none.
     fn skip_quoted(&mut self, quote: u8) {
         self.bump();
         while let Some(c) = self.peek(0) {
@@ -288,9 +288,9 @@ impl Lexer<'_> {
         let mut last = self.text[start];
         while let Some(c) = self.peek(0) {
             let exponent = matches!(last, b'e' | b'E' | b'p' | b'P') && matches!(c, b'+' | b'-');
-            // C23 lets a quote part digits.
-            let parted = c == b'\'' && self.peek(1).is_some_and(|d| d.is_ascii_alphanumeric());
-            if !(is_word(c) || c == b'.' || exponent || parted) {
+            // Digit separators of C23.
+            let separator = c == b'\'' && self.peek(1).is_some_and(|d| d.is_ascii_alphanumeric());
+            if !(is_word(c) || c == b'.' || exponent || separator) {
                 break;
             }
             last = c;
@@ -325,7 +325,7 @@ impl Lexer<'_> {
         spelling(&self.text[start..self.at])
     }
 
-    /// `R"mark( ... )mark"`, from its quote; false, and nothing read, where it is none.
+    /// Reads `R"mark( ... )mark"` from its quote. Returns false and reads nothing if it is not a raw string.
     fn raw_string(&mut self) -> bool {
         let text = self.text;
         let open = self.place(self.at, 0) + 1;
@@ -368,7 +368,7 @@ impl Lexer<'_> {
     }
 }
 
-/// A token's bytes without line splices.
+/// The bytes of a token without line splices.
 pub fn spelling(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -384,8 +384,7 @@ pub fn spelling(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Whether the tokens from `at` are `!!` and the block that it runs, behind the end of an operand, be it a
-/// call or not: no C has them there.
+/// Whether `!! {` stands at `at`, after the end of an operand, which may be a call or not. It is valid in no C program.
 pub fn is_fork(tokens: &[Token], at: usize) -> bool {
     let is = |i: usize, p| tokens.get(i).is_some_and(|t| t.kind == Kind::Punct(p));
     let ends_operand = |t: &Token| match t.kind {
@@ -395,7 +394,7 @@ pub fn is_fork(tokens: &[Token], at: usize) -> bool {
     is(at, "!") && is(at + 1, "!") && is(at + 2, "{") && at > 0 && ends_operand(&tokens[at - 1])
 }
 
-/// The opening bracket of the one that closes at `close`.
+/// The opening parenthesis that matches the closing one at `close`.
 pub fn opening(tokens: &[Token], close: usize) -> Option<usize> {
     let mut depth = 0;
     for at in (0..=close).rev() {
@@ -411,7 +410,7 @@ pub fn opening(tokens: &[Token], close: usize) -> Option<usize> {
     None
 }
 
-/// Words that stand before a bracket and call nothing: behind it, `!!x` is an operand or a statement.
+/// Words that are followed by parentheses and are not calls: `!!x` after them is an operand or a statement.
 const NO_CALL: [&[u8]; 20] = [
     b"if",
     b"while",
@@ -435,8 +434,8 @@ const NO_CALL: [&[u8]; 20] = [
     b"__attribute__",
 ];
 
-/// Where `!!` stands behind a call and no block follows it: no C has that, but one who meant a fork.
-/// The index of the name that is called (or of its last bracket), and of the first `!`.
+/// The places where `!!` follows a call and no block follows: it is not valid C, so a fork was meant. Returns the index
+/// of the called name (or of its last bracket) and of the first `!`.
 pub fn forks_without_block(text: &[u8], tokens: &[Token]) -> Vec<(usize, usize)> {
     let is = |i: usize, p| tokens.get(i).is_some_and(|t| t.kind == Kind::Punct(p));
     let misses = |i: usize| is(i - 1, ")") && is(i, "!") && is(i + 1, "!") && !is(i + 2, "{");
@@ -453,7 +452,7 @@ pub fn forks_without_block(text: &[u8], tokens: &[Token]) -> Vec<(usize, usize)>
         .collect()
 }
 
-/// Where in `tokens` forks are: the index of each first `!`.
+/// The forks among the tokens: the index of the first `!` of each.
 pub fn forks(tokens: &[Token]) -> Vec<usize> {
     (1..tokens.len()).filter(|&i| is_fork(tokens, i)).collect()
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The translator of `f(x) !! { ... }`, from C to C.
+//! Translates forks, `f(x) !! { ... }`, into plain C.
 //!
-//! `) !! {` occurs in no C, so finding a fork takes the tokens alone ([`lex`]). What a fork needs to
-//! know of its surroundings (the types of the call, what it is part of, the jumps out of its block) is
-//! read from the preprocessed text ([`parse`]). From that come edits ([`emit`]): pieces of new text
-//! between pieces of the user's, which are applied to the preprocessed text for the compiler
-//! ([`preprocessed`]), or to the file as it was written for people ([`source`]).
+//! `) !! {` occurs in no C program, so [`lex`] finds forks by their tokens alone. [`parse`] reads from the preprocessed
+//! text what the translation of a fork depends on: the types of the call, the statement that contains it, and the jumps
+//! out of its block. [`emit`] makes edits of that: generated text, and copied parts of the user's text. The edits are
+//! applied to the preprocessed text for the compiler ([`preprocessed`]), or to the file as written, for readers
+//! ([`source`]).
 //!
-//! Nothing here starts a program: who uses this brings the preprocessor's output.
+//! This crate starts no processes: the caller runs the preprocessor and passes its output.
 
 pub mod emit;
 pub mod lex;

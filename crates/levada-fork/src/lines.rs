@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which line of which file the bytes of a preprocessed text come from, by its line markers.
+//! Line markers of preprocessed text: the file and line from which each byte comes.
 
 use crate::lex::Directive;
 
-/// `# 12 "file.c" 3`.
+/// A line marker: `# 12 "file.c" 3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// The number of the line behind it.
+    /// The number of the line that follows.
     pub line: u32,
-    /// The name as it is written, with its quotes; empty where the marker has none.
+    /// The file name as written, with quotes and escapes; empty if the marker has none.
     pub file: String,
-    /// The flags that say what kind of file it is (3: the system's, 4: C++'s view of C).
+    /// The flags for the kind of file, separated by blanks (3: system header, 4: C that C++ includes).
     pub kind: String,
+    /// Flag 1: the text of an included file begins here.
     pub enters: bool,
 }
 
+/// The lines of a preprocessed text, and its line markers.
 #[derive(Debug)]
 pub struct Lines {
-    /// Where lines begin.
+    /// The byte at which each line begins.
     starts: Vec<u32>,
-    /// The first line after each marker, by its place in `starts`, and what the marker says.
+    /// For each marker: the index in `starts` of the first line after it, and its content.
     markers: Vec<(usize, Marker)>,
 }
 
-/// A line marker, or `#line`, as a directive.
+/// Reads a directive as a line marker or `#line`; `None` if it is neither.
 pub fn marker(directive: &[u8]) -> Option<Marker> {
     let text = String::from_utf8_lossy(directive);
     let rest = text.trim_start().strip_prefix('#')?.trim_start();
@@ -78,7 +80,7 @@ impl Lines {
         Lines { starts, markers }
     }
 
-    /// The marker that holds at a byte, with the number of that byte's line.
+    /// The marker that applies to a byte, with `line` set to the number of that byte's line.
     pub fn at(&self, byte: u32) -> Marker {
         let line = self.starts.partition_point(|&s| s <= byte) - 1;
         let after = self.markers.partition_point(|(first, _)| *first <= line);
@@ -96,7 +98,7 @@ impl Lines {
         }
     }
 
-    /// How many bytes stand before this one on its line.
+    /// Number of bytes before this one on its line.
     pub fn column(&self, byte: u32) -> u32 {
         byte - self.starts[self.starts.partition_point(|&s| s <= byte) - 1]
     }
@@ -106,7 +108,7 @@ impl Lines {
     }
 }
 
-/// The name of a file as a marker writes it, without quotes and escapes.
+/// A file name of a marker, without quotes and escapes.
 pub fn unquoted(file: &str) -> String {
     let inner = file.strip_prefix('"').and_then(|f| f.strip_suffix('"'));
     let mut out = String::new();

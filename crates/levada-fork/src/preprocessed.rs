@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The compiler's way: preprocessed C with forks becomes preprocessed C without. Line markers say
-//! where everything comes from, so that errors and debug information point at the user's lines.
+//! Translation for the compiler: turns preprocessed C with forks into preprocessed C without. Line markers give the
+//! origin of each part, so that errors and debug information refer to the user's lines.
 
 use crate::emit::{Edit, Macros, Piece, Style, Words, edits};
 use crate::lex::{Lexed, lex};
@@ -8,11 +8,11 @@ use crate::lines::Lines;
 use crate::parse::{Parsed, Range, Refusal, parse};
 use std::borrow::Cow;
 
-/// What `<levada/fork.h>` becomes when it is preprocessed by itself: its declarations, and what its
-/// macros stand for.
+/// The preprocessed `<levada/fork.h>`: its declarations, and the expansions of its macros. It is put in front of a
+/// preprocessed text, which can no longer include the header.
 #[derive(Clone, Debug)]
 pub struct Prelude {
-    /// Lines of C with their markers; each with the header that it comes from.
+    /// Lines of C, each with the header from which it comes.
     lines: Vec<(String, String)>,
     push: String,
     record: String,
@@ -20,7 +20,7 @@ pub struct Prelude {
     likely: String,
 }
 
-/// A C file that, preprocessed with the headers of Levada in reach, gives a [`Prelude`].
+/// A C file. Preprocessed with Levada's headers in the include path, it is the argument of [`Prelude::new`].
 pub const PRELUDE: &str = "\
 #include <levada/fork.h>
 lvd_template_push LVD_FORK_PUSH(lvd_name_h, lvd_name_t, lvd_name_v, lvd_name_f);
@@ -30,7 +30,7 @@ lvd_template_likely LVD_LIKELY(lvd_name_h)
 ";
 
 impl Prelude {
-    /// From [`PRELUDE`], preprocessed.
+    /// Makes a prelude of the preprocessed [`PRELUDE`]. The error is a sentence.
     pub fn new(text: &[u8]) -> Result<Prelude, String> {
         let text = String::from_utf8(text.to_vec()).map_err(|e| e.to_string())?;
         let mut prelude = Prelude {
@@ -57,8 +57,8 @@ impl Prelude {
                 Some(("out", t)) => prelude.out = with_own_types(t),
                 Some(("likely", t)) => prelude.likely = with_own_types(t),
                 _ if line.trim().is_empty() => {}
-                // The compiler's own headers: no more than the types that ours use, which are the same
-                // in every C library.
+                // Of the compiler's headers only the types that Levada's headers use: these are the same in every C
+                // library.
                 _ if own_header(&file).is_none() && !is_exact(line) => {}
                 _ => prelude.lines.push((file.clone(), with_own_types(line))),
             }
@@ -72,17 +72,16 @@ impl Prelude {
         if templates.iter().all(|t| t.contains("lvd_name_h")) {
             Ok(prelude)
         } else {
-            Err("<levada/fork.h> does not have the macros of forks".into())
+            Err("the <levada/fork.h> that was found lacks a macro of forks; is it of another version?".into())
         }
     }
 
-    /// A preprocessed text with these declarations in front, and without the headers they come from
-    /// where it has those, too.
+    /// Puts these declarations in front of a preprocessed text, and removes their headers from it if it has them.
     fn before(&self, text: &[u8]) -> Vec<u8> {
         let lexed = lex(text);
         let lines = Lines::new(text, &lexed.directives);
         let mut out = Vec::with_capacity(text.len() * 2);
-        // The first marker names the file: it stays the first line.
+        // The first marker names the file and must remain the first line.
         let mut at = 0;
         if let Some(first) = lexed.directives.first().filter(|d| d.start == 0) {
             at = (first.end as usize + 1).min(text.len());
@@ -127,7 +126,7 @@ impl Prelude {
     }
 }
 
-/// The types that Levada's headers have from the compiler's.
+/// The types that Levada's headers take from the compiler's headers.
 const EXACT: [&str; 12] = [
     "int8_t",
     "int16_t",
@@ -143,7 +142,7 @@ const EXACT: [&str; 12] = [
     "uintptr_t",
 ];
 
-/// `typedef ... uint64_t;` and its like.
+/// Whether a line is the typedef of one of the `EXACT` types.
 fn is_exact(line: &str) -> bool {
     let declared = line
         .trim()
@@ -152,7 +151,8 @@ fn is_exact(line: &str) -> bool {
     declared.is_some_and(|d| EXACT.iter().any(|n| d.ends_with(&format!(" {n}"))))
 }
 
-/// The same with names of our own for those types: a file may have others of these names, or none.
+/// The line with `lvd_` before the names of the `EXACT` types, since a file may define these names differently or not
+/// at all.
 fn with_own_types(line: &str) -> String {
     let lexed = lex(line.as_bytes());
     let mut out = String::with_capacity(line.len());
@@ -168,6 +168,7 @@ fn with_own_types(line: &str) -> String {
     out + &line[at..]
 }
 
+/// Replaces each `lvd_name_NAME` in a template by its value.
 fn filled(template: &str, names: &[(&str, &str)]) -> String {
     let mut out = template.to_string();
     for (name, value) in names {
@@ -195,12 +196,12 @@ impl Words for Prelude {
     }
 }
 
-/// Whether a text has forks, as it stands.
+/// Whether a text contains a fork.
 pub fn has_forks(text: &[u8]) -> bool {
     text.contains(&b'!') && !crate::lex::forks(&lex(text).tokens).is_empty()
 }
 
-/// Does it include a header of Levada's, wherever that was found?
+/// Whether a preprocessed text includes a header of Levada, from any folder.
 pub fn includes_ours(text: &[u8]) -> bool {
     let ours = |line: &[u8]| {
         let marker = crate::lines::marker(line)?;
@@ -211,7 +212,7 @@ pub fn includes_ours(text: &[u8]) -> bool {
         .any(|line| ours(line).is_some())
 }
 
-/// A preprocessed text as `-P` gives it: without what says where its lines come from.
+/// Removes the line markers from a preprocessed text, as the compiler's option `-P` does.
 pub fn without_markers(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;
@@ -226,7 +227,7 @@ pub fn without_markers(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Forks that have no block, if there are any. Only a text with two `!` in a row is looked at.
+/// Refuses forks without a block; `None` if there are none. A text without `!!` is not lexed.
 pub fn without_block(text: &[u8]) -> Option<Refused> {
     if !text.windows(2).any(|w| w == b"!!") {
         return None;
@@ -241,28 +242,26 @@ pub fn without_block(text: &[u8]) -> Option<Refused> {
         let calls = behind.is_some_and(|t| t.kind == crate::lex::Kind::Word);
         let help = if calls {
             format!(
-                "put what runs beside the call into a block, `!! {{ x = {spelled}...; }}`, where x takes its \
+                "write the second call in a block, `!! {{ x = {spelled}...; }}`, where x is a variable for its \
                  value"
             )
         } else {
-            "write f(arguments) !! { ... }: what stands in the block runs at the same time as \
-                      the call"
-                .into()
+            "write f(arguments) !! { ... }: the block runs at the same time as the call".into()
         };
         Refusal {
             code: "fork-no-block",
-            message: "`!!` runs a call beside a block in braces, and there is no block".into(),
+            message: "`!!` forks a call and a block in braces, and the block is missing".into(),
             at: Range {
                 start: bang,
                 end: bang + 2,
             },
-            label: "the block has to follow".into(),
+            label: "a block must follow".into(),
             also: Some((
                 Range {
                     start: callee,
                     end: callee + 1,
                 },
-                "the call that is forked".into(),
+                "the forked call".into(),
             )),
             help: Some(help),
         }
@@ -279,18 +278,19 @@ pub fn without_block(text: &[u8]) -> Option<Refused> {
     }
 }
 
-/// Why a text was not translated: what was refused, and what it takes to show where.
+/// The reasons for which a text was not translated, and the text that they refer to.
 #[derive(Debug)]
 pub struct Refused {
     pub refusals: Vec<Refusal>,
-    /// The text that the refusals point into, with its tokens.
+    /// The preprocessed text.
     pub text: Vec<u8>,
+    /// The tokens to which the refusals refer.
     pub lexed: Lexed,
 }
 
 impl Refused {
-    /// The lines of `file` where what was refused is no call of a function that is known: there, a macro may
-    /// stand for the function.
+    /// The lines of `file` on which a fork was refused since it calls no known function. There the function may have
+    /// been replaced by a macro.
     pub fn lines_without_call(&self, file: &str) -> Vec<u32> {
         let lines = Lines::new(&self.text, &self.lexed.directives);
         let at = self
@@ -305,8 +305,8 @@ impl Refused {
     }
 }
 
-/// A C file with the names of the functions in brackets that forks on these lines call: so no macro of
-/// that name takes their place. None: there are no such forks.
+/// Puts the names of the functions that forks on these lines call into parentheses, so that a function-like macro of
+/// the same name is not expanded. `None` if there are no such forks.
 pub fn with_bracketed_calls(text: &[u8], lines: &[u32]) -> Option<Vec<u8>> {
     let lexed = lex(text);
     let tokens = &lexed.tokens;
@@ -337,15 +337,15 @@ pub fn with_bracketed_calls(text: &[u8], lines: &[u32]) -> Option<Vec<u8>> {
     (!names.is_empty()).then_some(out)
 }
 
-/// The name of a header of Levada by its path: `levada/base.h`.
+/// The name of a header of Levada, such as `levada/base.h`, from its path; `None` for other headers.
 fn own_header(path: &str) -> Option<&str> {
     let at = path.rfind("levada/")?;
     let before = path[..at].chars().next_back();
     matches!(before, None | Some('/')).then(|| &path[at..])
 }
 
-/// Preprocessed C with its forks written out; what has none stays as it is. `prelude` makes the
-/// prelude where it is needed.
+/// Translates the forks of a preprocessed text; a text without forks is returned unchanged. `prelude` is called only if
+/// the prelude is needed, and its error is returned. The inner error lists what was refused.
 pub fn rewrite<'a, E>(
     text: &'a [u8],
     style: Style,
@@ -403,13 +403,13 @@ fn written(text: Vec<u8>, style: Style, words: &dyn Words) -> Result<Vec<u8>, Re
     Ok(output.out)
 }
 
-/// Where the external declarations begin that mention lvd_stolen.
+/// The first token of each external declaration that uses `lvd_stolen`.
 pub fn asks_stolen(text: &[u8], lexed: &Lexed, parsed: &Parsed) -> Vec<usize> {
     let starts: Vec<usize> = parsed.externals.iter().map(|e| e.start).collect();
     let mut asks = Vec::new();
     for (i, t) in lexed.tokens.iter().enumerate() {
         if &text[t.start as usize..t.end as usize] == b"lvd_stolen" {
-            // The last one that begins before it.
+            // The last declaration that begins before the word.
             let before = starts.iter().copied().filter(|&s| s <= i).max();
             asks.extend(before);
         }
@@ -417,6 +417,7 @@ pub fn asks_stolen(text: &[u8], lexed: &Lexed, parsed: &Parsed) -> Vec<usize> {
     asks
 }
 
+/// Writes the translated text.
 struct Output<'a> {
     text: &'a [u8],
     lexed: &'a Lexed,
@@ -445,7 +446,7 @@ impl Output<'_> {
         }
     }
 
-    /// What follows is the user's text from this byte on.
+    /// Writes a line marker and blanks, so that what follows has the file, line and column of this byte.
     fn resume(&mut self, byte: u32) {
         let m = self.lines.at(byte);
         if !self.out.ends_with(b"\n") {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Shows what was refused where the user wrote it: in his files, not in what the preprocessor made
-//! of them.
+//! Makes diagnostics of refusals, with places in the user's files instead of the preprocessed text.
 
 use crate::lex::{Lexed, lex};
 use crate::lines::{Lines, unquoted};
@@ -10,7 +9,7 @@ use levada_diag::{Diagnostic, Diagnostics, Sources, Span};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A place in a file by its tokens: from the first to behind the last.
+/// Finds the place in a source file of a range of tokens of the preprocessed text.
 pub type Locate<'a> = dyn FnMut(&mut Sources, Range) -> Span + 'a;
 
 /// The refusals as diagnostics.
@@ -34,8 +33,8 @@ pub fn diagnostics(
     found
 }
 
-/// The refusals of a preprocessed text, with the lines of the files that it was made of. `stands_for`
-/// is what the preprocessor calls the standard input, and its text.
+/// The refusals of a preprocessed text as diagnostics, and the source files that they refer to. `input`: the name that
+/// the preprocessor uses for the standard input, and the text of that.
 pub fn of_preprocessed(refused: &Refused, input: Option<(&str, &[u8])>) -> (Sources, Diagnostics) {
     let mut sources = Sources::new();
     let mut places = Places::new(&refused.text, &refused.lexed, input);
@@ -44,14 +43,14 @@ pub fn of_preprocessed(refused: &Refused, input: Option<(&str, &[u8])>) -> (Sour
     (sources, found)
 }
 
-/// Finds what a preprocessed text was made of in the user's files.
+/// Maps tokens of a preprocessed text to places in the source files.
 pub struct Places<'a> {
     text: &'a [u8],
     lexed: &'a Lexed,
     lines: Lines,
-    /// What the preprocessor calls the standard input, and its text.
+    /// The preprocessor's name for the standard input, and the text of that.
     input: Option<(&'a str, &'a [u8])>,
-    /// By name: as a source, and its tokens if it can be read.
+    /// For each file name: the index in `Sources`, and the tokens if the file can be read.
     files: HashMap<String, (u32, Option<Lexed>)>,
 }
 
@@ -66,6 +65,8 @@ impl<'a> Places<'a> {
         }
     }
 
+    /// The place of a range of tokens; adds its file to `sources`. The result is the whole line where the tokens come
+    /// from a macro, and the beginning of the file where that cannot be read.
     pub fn find(&mut self, sources: &mut Sources, range: Range) -> Span {
         let token = self.lexed.tokens.get(range.start);
         let byte = token.map_or(self.text.len() as u32, |t| t.start);
@@ -91,7 +92,8 @@ impl<'a> Places<'a> {
             };
         };
         let (start, end) = line_of(text.as_bytes(), marker.line);
-        // The same token on that line of the file: the first of as many as come from it.
+        // The same token on that line of the file. If the line has the token several times, it is the one with as
+        // many equal tokens before it as in the preprocessed text.
         let here = token.and_then(|t| {
             let spelled = |t: &crate::lex::Token| &self.text[t.start as usize..t.end as usize];
             let wanted = spelled(t);
@@ -121,7 +123,7 @@ impl<'a> Places<'a> {
                 end: end.max(start + blanks as u32),
             };
         };
-        // As many tokens as are meant, as long as they are the same ones.
+        // Extend the span while the tokens of both texts are equal.
         let mut last = first;
         for i in 0..(range.end - range.start) {
             let (Some(a), Some(b)) = (
@@ -144,7 +146,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Where a line begins and ends.
+/// The bytes of a line, counted from 1, without its end of line.
 fn line_of(text: &[u8], line: u32) -> (u32, u32) {
     let mut start = 0;
     for _ in 1..line {

@@ -1,54 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the translator knows of one fork when it writes it: its names, and the types that file scope
-//! needs, or why they cannot be named there.
+//! A fork, ready to be written: its generated names and the types of its call, as file scope can name them. The
+//! function that a thief runs is at file scope, so a fork with a type that has no name there is refused.
 
 use crate::parse::{Fork, Parsed, Range, Refusal};
 use crate::types::{self, Function, Type, Unnamed};
 
-/// A fork, ready to be written.
+/// A fork, ready to be written. Its record is the union that holds the arguments (`lvd_in`), and later the result
+/// (`lvd_out`).
 #[derive(Debug)]
 pub struct Site {
-    /// What its type, its function and its variables end with: `fib_1`, `1`.
+    /// Suffix of the names at file scope, as in `lvd_fork_fib_1`: the function, and the number of the fork in it.
     pub name: String,
+    /// Suffix of the names in the function, as in `lvd_r1`: the number of the fork in the file.
     pub number: usize,
-    /// The declarations of the members that hold the callee (through a pointer) and the arguments.
+    /// Declarations of the members of `lvd_in`: the called pointer, if any, and the arguments.
     pub members: Vec<String>,
-    /// How the call names what it calls: by name, or None: through the member `call`.
+    /// The name of the called function; `None`: the call is made through the member `lvd_call`.
     pub callee: Option<String>,
     bracketed: bool,
+    /// Number of arguments.
     pub args: usize,
-    /// How `out` is declared; none for `void`.
+    /// The declaration of `lvd_out`; `None` for `void`.
     pub out: Option<String>,
     result: Type,
-    /// Of a callee that is no name.
+    /// The type of the called pointer, if `callee` is `None`.
     pointer: Option<Type>,
     arg_types: Vec<Type>,
-    /// For each argument: the string literal that it is. The call itself has it then, and nobody keeps it:
-    /// compilers want to see formats.
+    /// For each argument that is a string literal: the literal. It is written in the call instead of stored in the
+    /// record, since compilers check format strings only there.
     literals: Vec<Option<String>>,
-    /// For each argument: the name that a type with constant members is given. No member of a record can
-    /// be such a value, or the record could not be assigned to: it is kept as its bytes.
+    /// For each argument whose type has constant members: a name for that type. Such a value is stored as bytes, since
+    /// a record with a member of that type could not be assigned to.
     constant: Vec<Option<String>>,
-    /// The declarations of those names.
+    /// The typedefs of these names.
     pub typedefs: Vec<String>,
 }
 
 impl Site {
-    /// What the variables of the function are that takes a fork: the result, an argument of the serial
-    /// call, and what it calls.
+    /// The type of the result, for a variable in the forking function.
     pub fn type_of_result(&self) -> Option<&Type> {
         Some(&self.result)
     }
 
+    /// The type of an argument, for a variable in the forking function.
     pub fn type_of_argument(&self, i: usize) -> Option<&Type> {
         self.arg_types.get(i)
     }
 
+    /// The type of the called pointer; `None` if a function is called by name.
     pub fn type_of_callee(&self) -> Option<&Type> {
         self.pointer.as_ref()
     }
 
-    /// A function that makes the call, for where its name means something else: its head, and its body.
+    /// A function at file scope that makes the call, for blocks in which a local name hides the function's: its head
+    /// and its body.
     pub fn elsewhere(&self, parsed: &Parsed) -> (String, String) {
         let kept = (0..self.args).filter(|i| self.is_kept(*i));
         let params = kept.map(|i| declared(parsed, &self.arg_types[i], &self.argument(i)));
@@ -66,36 +71,39 @@ impl Site {
         )
     }
 
+    /// The name of that function.
     pub fn called_elsewhere(&self) -> String {
         format!("lvd_call_{}", self.name)
     }
 
-    /// Whether an argument is computed before the fork.
+    /// Whether an argument is stored before the fork; string literals are not.
     pub fn is_kept(&self, i: usize) -> bool {
         self.literals[i].is_none()
     }
 
+    /// Whether `lvd_in` has no members of its own.
     pub fn keeps_nothing(&self) -> bool {
         self.callee.is_some() && !(0..self.args).any(|i| self.is_kept(i))
     }
 
+    /// The variable of an argument, in serial C.
     pub fn argument(&self, i: usize) -> String {
         format!("lvd_a{}_{i}", self.number)
     }
 
-    /// All arguments of a call, each as it is, or as what it was kept as.
+    /// The arguments of the call: string literals, and for each other argument what `kept` gives.
     fn arguments(&self, kept: impl Fn(usize) -> String) -> String {
         let args = (0..self.args).map(|i| self.literals[i].clone().unwrap_or_else(|| kept(i)));
         args.collect::<Vec<String>>().join(", ")
     }
 
-    /// The same without those that the called function has itself.
+    /// The arguments of the call of [`Site::elsewhere`]: as above, without the string literals.
     fn kept_arguments(&self, kept: impl Fn(usize) -> String) -> String {
         let args = (0..self.args).filter(|i| self.is_kept(*i)).map(kept);
         args.collect::<Vec<String>>().join(", ")
     }
 
-    /// What begins and ends the statement that keeps an argument in the record `r`.
+    /// The beginning and the end of the statement that stores an argument in the record.
     pub fn keep_argument(&self, i: usize) -> (String, String) {
         let n = self.number;
         match &self.constant[i] {
@@ -107,7 +115,7 @@ impl Site {
         }
     }
 
-    /// An argument, from a record.
+    /// An expression for an argument that is stored in a record.
     fn argument_of(&self, record: &str, i: usize) -> String {
         match &self.constant[i] {
             None => format!("{record}lvd_in.lvd_a{i}"),
@@ -118,7 +126,7 @@ impl Site {
         }
     }
 
-    /// The call in serial C, from those variables.
+    /// The call in serial C, with the variables of the arguments.
     pub fn serial_call(&self) -> String {
         let callee = match &self.callee {
             Some(name) => self.called(name),
@@ -127,7 +135,7 @@ impl Site {
         format!("{callee}({})", self.arguments(|i| self.argument(i)))
     }
 
-    /// The direct call, from a record that is reached by `record` (`r.` or `r->`).
+    /// The call with the arguments of a record; `record` is the prefix of its members, such as `lvd_r->`.
     pub fn call(&self, record: &str) -> String {
         let callee = match &self.callee {
             Some(name) => self.called(name),
@@ -145,19 +153,19 @@ impl Site {
         }
     }
 
-    /// A call of the function that makes it elsewhere.
+    /// The call through [`Site::elsewhere`], with the arguments of a record.
     pub fn call_elsewhere(&self, record: &str) -> String {
         let args = self.kept_arguments(|i| self.argument_of(record, i));
         format!("{}({args})", self.called_elsewhere())
     }
 
-    /// The same in serial C.
+    /// The call through [`Site::elsewhere`] in serial C.
     pub fn serial_call_elsewhere(&self) -> String {
         let args = self.kept_arguments(|i| self.argument(i));
         format!("{}({args})", self.called_elsewhere())
     }
 
-    /// The name of its type.
+    /// The name of the record's type.
     pub fn record(&self) -> String {
         format!("lvd_fork_{}", self.name)
     }
@@ -168,21 +176,18 @@ impl Site {
     }
 }
 
-/// The declaration of a variable; without a type where that cannot be named.
+/// The declaration of a variable, with `__auto_type` if its type cannot be named.
 pub fn declared(parsed: &Parsed, ty: &Type, name: &str) -> String {
     field(parsed, ty, name).unwrap_or_else(|_| format!("__extension__ __auto_type {name}"))
 }
 
-/// Whether values of this type cannot be assigned, because of constant members.
+/// Whether values of this type cannot be assigned, since they have constant members.
 pub fn has_constants(tags: &types::Tags, ty: &Type) -> bool {
     constants_within(tags, ty, 0)
 }
 
-/// No struct holds itself, but what is parsed may be wrong.
-const DEEPEST: u32 = 64;
-
 fn constants_within(tags: &types::Tags, ty: &Type, depth: u32) -> bool {
-    if depth > DEEPEST {
+    if depth > types::MEMBER_DEPTH_MAX {
         return false;
     }
     match &**types::resolve(ty) {
@@ -219,47 +224,47 @@ fn refusal(
     })
 }
 
-/// Why a type cannot be used, told of what it belongs to.
+/// The refusal of a fork since the type of `what` (an argument, the result) cannot be named at file scope.
 fn unnamed(why: Unnamed, what: &str, at: Range) -> Box<Refusal> {
     match why {
         Unnamed::Local(name) => refusal(
             "fork-local-type",
             at,
             format!("{what} has the type `{name}`, which is local to this function"),
-            "the worker that takes the call cannot know this type",
+            "the function that another worker runs is at file scope, where this type is unknown",
             format!("declare `{name}` outside of the function"),
         ),
         Unnamed::Anonymous(word) => refusal(
             "fork-unnamed-type",
             at,
             format!("{what} has a type without a name"),
-            "the worker that takes the call cannot name this type",
+            "the function that another worker runs cannot name this type",
             format!("give the {word} a name"),
         ),
         Unnamed::Variable => refusal(
             "fork-variable-type",
             at,
-            format!("{what} has a type whose size is computed when the program runs"),
-            "the worker that takes the call cannot know this size",
-            "hand over a pointer to the first element, and the size".into(),
+            format!("{what} has a type whose size is computed at run time"),
+            "the function that another worker runs cannot know this size",
+            "pass a pointer to the first element, and the size".into(),
         ),
         Unnamed::Unknown => refusal(
             "fork-unknown-type",
             at,
-            format!("the type of {what} is not known"),
-            "this has to be handed to another worker",
+            format!("the type of {what} cannot be determined"),
+            "this value is passed to another worker",
             "assign it to a variable first, or cast it to its type".into(),
         ),
     }
 }
 
-/// A member of a record, of the type of a value.
+/// The declaration of a member of a record that holds a value of this type.
 fn field(parsed: &Parsed, ty: &Type, name: &str) -> Result<String, Unnamed> {
     types::declare(&parsed.tags, &nameable(&parsed.tags, ty), name)
 }
 
-/// A type that file scope can name, for values that convert to it and back: where the type itself has no
-/// name there, but is an enum, or points to data.
+/// A type that file scope can name, to which values of `ty` convert and back. It is `ty` itself if that has a name
+/// there; otherwise an integer for an enum, and `void *` for a pointer to data.
 fn nameable(tags: &types::Tags, ty: &Type) -> Type {
     let ty = types::unqualified(&types::decayed(ty));
     if let Some(list) = types::argument_list(&ty) {
@@ -278,12 +283,13 @@ fn nameable(tags: &types::Tags, ty: &Type) -> Type {
     }
 }
 
-/// A pointer that converts to and from `void *` by itself.
+/// Whether a pointer converts to and from `void *` implicitly.
 fn pointer_to_data(ty: &Type) -> bool {
     types::pointed(ty).is_some_and(|to| types::called(&to).is_none())
 }
 
-/// Everything that a fork needs to be written.
+/// Prepares a fork for writing, or refuses it. `number` counts the forks of the file, `ordinal` those of the function,
+/// from 1.
 pub fn site(
     parsed: &Parsed,
     fork: &Fork,
@@ -292,23 +298,23 @@ pub fn site(
 ) -> Result<Site, Box<Refusal>> {
     let tags = &parsed.tags;
     let Some(function) = types::called(&fork.callee_type) else {
-        // What `_Generic` chooses, for one, has no name that a declaration could help.
+        // A declaration helps only if the callee is a name; it may be an expression, such as `_Generic`.
         let (label, help) = if fork.callee.end - fork.callee.start == 1 {
             (
-                "no declaration of this was seen",
-                "declare the function with its prototype before it is forked; where a macro stands \
-                 for it, put its name in brackets: (f)(x)",
+                "this function is not declared",
+                "declare the function with its prototype before the fork; if it is also a macro, \
+                 put its name in parentheses: (f)(x)",
             )
         } else {
             (
-                "the type of this expression is not known",
+                "the type of this expression cannot be determined",
                 "name the function itself, or call it through a pointer declared with its type",
             )
         };
         return Err(refusal(
             "fork-unknown-function",
             fork.callee,
-            "it is not known what this function takes and gives".into(),
+            "the parameters and the result of this function are not known".into(),
             label,
             help.into(),
         ));
@@ -364,9 +370,9 @@ pub fn site(
             return Err(refusal(
                 "fork-constant-members",
                 fork.callee,
-                "the result has members that are constant, so it cannot be copied".into(),
-                "the call gives it by value",
-                "let a function of your own make the call and give a pointer".into(),
+                "the result has constant members, so it cannot be assigned".into(),
+                "the call returns it by value",
+                "write a function that makes the call and returns a pointer".into(),
             ));
         }
         false => {
@@ -393,8 +399,8 @@ pub fn site(
     })
 }
 
-/// What a parameter takes. A union that is transparent (the addresses of sockets) takes what any of its
-/// members would: then it is the pointer that is given, or the first member.
+/// The type in which an argument is stored: the parameter's. A transparent union (as for socket addresses) accepts what
+/// any of its members does: there it is the argument's type if that is a pointer, or the first member's.
 fn taken(tags: &types::Tags, param: &Type, given: Option<&Type>) -> Type {
     let types::Kind::Tag { tag, .. } = &**types::resolve(param) else {
         return param.clone();
@@ -411,8 +417,8 @@ fn taken(tags: &types::Tags, param: &Type, given: Option<&Type>) -> Type {
     }
 }
 
-/// A struct that the head of the forking function declares is not known before it. Nor can a function
-/// be declared before itself by a head that does so.
+/// Refuses types that the head of the forking function declares, since generated code stands before that function. A
+/// function that forks itself needs a declaration there, too, and its head must not define a type.
 fn check_head(parsed: &Parsed, function: &Function, fork: &Fork) -> Result<(), Box<Refusal>> {
     let mut itself = parsed.externals.iter();
     let itself = itself.find(|e| e.start == fork.external && fork.name.as_ref() == Some(&e.name));
@@ -421,7 +427,7 @@ fn check_head(parsed: &Parsed, function: &Function, fork: &Fork) -> Result<(), B
             "fork-local-type",
             fork.callee,
             "the head of this function defines a type, and the function forks itself".into(),
-            "what another worker runs stands before this function",
+            "the function that another worker runs is generated before this one",
             "define the type before the function".into(),
         ));
     }
@@ -439,7 +445,7 @@ fn check_head(parsed: &Parsed, function: &Function, fork: &Fork) -> Result<(), B
                     "`{} {name}` is declared by the function that forks",
                     tag.word
                 ),
-                "what another worker runs stands before this function",
+                "the function that another worker runs is generated before this one",
                 format!("declare the {} before the function", tag.word),
             ));
         }
@@ -457,12 +463,12 @@ fn check_count(function: &Function, fork: &Fork) -> Result<(), Box<Refusal>> {
     if fits {
         return Ok(());
     }
-    let least = if function.variadic { "at least " } else { "" };
+    let at_least = if function.variadic { "at least " } else { "" };
     Err(refusal(
         "fork-arguments",
         fork.callee,
-        format!("this function takes {least}{takes} arguments, and is given {given}"),
+        format!("this function takes {at_least}{takes} arguments, and {given} are passed"),
         "called here",
-        "see its declaration".into(),
+        "pass the arguments that its declaration requires".into(),
     ))
 }

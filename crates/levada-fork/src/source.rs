@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The reader's way: a C file with forks becomes a C file without, and all else in it stays as it was
-//! written: comments, macros, layout.
+//! Translation for readers (`levada translate`): turns a C file with forks into one without, and keeps its comments,
+//! macros and layout.
 //!
-//! What the file means is read from its preprocessed form. To find back from there, the preprocessor is
-//! given the file with one token a line: what it gives on the line of a token is that token itself, or,
-//! if not, a macro has come between, and no fork can be rewritten there.
+//! The file is parsed in preprocessed form. To map its tokens back to the file, the preprocessor gets the *spread*
+//! file, which has one token per line. If the output for a line is the token of that line, the token is the same in the
+//! file; otherwise it comes from a macro, and a fork with such a token is refused.
 
 use crate::emit::{Edit, Macros, Piece, Style, edits};
 use crate::lex::{Directive, Kind, Lexed, Token, lex, spelling};
@@ -15,38 +15,39 @@ use crate::report::{Places, diagnostics};
 use levada_diag::{Diagnostic, Diagnostics, Sources, Span};
 use std::collections::HashSet;
 
-/// The name that the spread file gives itself.
+/// The file name in the line markers of a spread file.
 const NAME: &str = "<levada spread>";
 
-/// A file with one token a line.
+/// A file with one token per line.
 #[derive(Debug)]
 pub struct Spread {
     pub text: Vec<u8>,
-    /// What each line is, from line 1.
+    /// The content of each line, from line 1.
     lines: Vec<Line>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Line {
+    /// A token of the file, by its index.
     Token(usize),
-    /// A directive that begins at this byte.
+    /// A directive, by its first byte in the file.
     Directive(u32),
 }
 
-/// Spreads a file. `beside` gives the path of what `#include "name"` finds beside the file, since the
-/// spread text lies elsewhere.
-pub fn spread(text: &[u8], beside: &dyn Fn(&str) -> Option<String>) -> Spread {
+/// Spreads a file. `local_include` maps the name in `#include "name"` to a path, if the file's folder has such a file:
+/// the spread text is not in that folder.
+pub fn spread(text: &[u8], local_include: &dyn Fn(&str) -> Option<String>) -> Spread {
     let lexed = lex(text);
     let mut out = format!("#line 1 \"{NAME}\"\n").into_bytes();
     let mut lines = Vec::new();
     let mut write = |bytes: &[u8], line: Line| {
         if matches!(line, Line::Token(_)) && (bytes.starts_with(b"#") || bytes.starts_with(b"%:")) {
-            // At the beginning of a line it would make it a directive. No C has it elsewhere.
+            // Valid C has this token in directives only; at the beginning of a line it would make one.
             out.push(b'@');
         }
         out.extend_from_slice(bytes);
         if bytes.ends_with(b"\\") {
-            // At the end of a line it would join this line with the next.
+            // A backslash at the end of a line would join it with the next one.
             out.extend_from_slice(b"/**/");
         }
         out.push(b'\n');
@@ -56,45 +57,50 @@ pub fn spread(text: &[u8], beside: &dyn Fn(&str) -> Option<String>) -> Spread {
     let mut directives = lexed.directives.iter().peekable();
     for (i, t) in lexed.tokens.iter().enumerate() {
         while let Some(d) = directives.next_if(|d| d.start < t.start) {
-            write(&carried(text, d, beside), Line::Directive(d.start));
+            write(&directive(text, d, local_include), Line::Directive(d.start));
         }
         write(&text[t.start as usize..t.end as usize], Line::Token(i));
     }
     for d in directives {
-        write(&carried(text, d, beside), Line::Directive(d.start));
+        write(&directive(text, d, local_include), Line::Directive(d.start));
     }
     Spread { text: out, lines }
 }
 
-/// A directive as it stands in the spread file.
-fn carried(text: &[u8], d: &Directive, beside: &dyn Fn(&str) -> Option<String>) -> Vec<u8> {
+/// A directive as it is written in the spread file.
+fn directive(
+    text: &[u8],
+    d: &Directive,
+    local_include: &dyn Fn(&str) -> Option<String>,
+) -> Vec<u8> {
     let bytes = &text[d.start as usize..d.end as usize];
     if crate::lines::marker(bytes).is_some() {
-        // Lines are counted by us.
+        // A line marker would disturb the line numbers of the spread file.
         return Vec::new();
     }
     let words = String::from_utf8_lossy(bytes);
     let name = words.trim_start_matches(['#', ' ', '\t']);
     let name = name.strip_prefix("include").map(str::trim);
     let quoted = name.and_then(|n| n.strip_prefix('"')?.split('"').next());
-    match quoted.and_then(beside) {
+    match quoted.and_then(local_include) {
         Some(path) => format!("#include \"{path}\"").into_bytes(),
         None => bytes.to_vec(),
     }
 }
 
-/// Where the tokens of the preprocessed text stand in the file.
+/// Maps the tokens of the preprocessed text to the file.
 struct Origin<'a> {
     /// The file as it was written.
     text: &'a [u8],
+    /// Tokens of the file.
     file: Lexed,
-    /// The preprocessed text.
+    /// Tokens of the preprocessed text.
     lexed: Lexed,
     lines: Lines,
     spread: &'a Spread,
-    /// For each token of the preprocessed text, the same token in the file.
+    /// For each token of the preprocessed text: the same token in the file, or `None` if it comes from elsewhere.
     tokens: Vec<Option<usize>>,
-    /// What the file indents with, and what ends its lines.
+    /// One step of the file's indentation.
     step: Vec<u8>,
     end_of_line: &'static [u8],
 }
@@ -133,7 +139,7 @@ impl<'a> Origin<'a> {
         origin
     }
 
-    /// The line of the spread file that a token comes from.
+    /// The line of the spread file from which a token comes; `None`: it comes from an included file.
     fn line(&self, token: usize) -> Option<u32> {
         let start = self.lexed.tokens.get(token)?.start;
         let marker = self.lines.at(start);
@@ -144,7 +150,7 @@ impl<'a> Origin<'a> {
         self.spread.lines.get(line as usize - 1).copied()
     }
 
-    /// The place of a token of the preprocessed text among those of the file.
+    /// The index in the file of a token of the preprocessed text; the error is the token itself.
     fn index(&self, i: usize) -> Result<usize, usize> {
         self.tokens.get(i).copied().flatten().ok_or(i)
     }
@@ -153,7 +159,8 @@ impl<'a> Origin<'a> {
         self.index(i).map(|i| self.file.tokens[i])
     }
 
-    /// The bytes of the file that a piece copies; the token that comes from a macro, if one does.
+    /// The bytes of the file that a piece copies. The error is a token that comes from a macro, so that it cannot be
+    /// copied.
     fn bytes(&self, piece: &Piece) -> Result<(usize, usize), usize> {
         let &Piece::Copy {
             from,
@@ -164,7 +171,7 @@ impl<'a> Origin<'a> {
         else {
             return Ok((0, 0));
         };
-        // Where a macro makes the first or the last token, it lies between those around it.
+        // If a macro makes the first or last token, its name lies between the tokens on both sides.
         let start = if lead {
             self.token(from - 1)?.end
         } else {
@@ -188,8 +195,8 @@ impl<'a> Origin<'a> {
         }
     }
 
-    /// Copies a part of the file, its further lines indented by `more`: but for directives, and what
-    /// goes over several lines by itself.
+    /// Copies a part of the file, and indents its lines after the first by `more`, except directives and the inner
+    /// lines of comments and tokens.
     fn indented(&self, start: usize, end: usize, more: &[u8], out: &mut Vec<u8>) {
         let tokens = &self.file.tokens;
         let mut next = tokens.partition_point(|t| (t.end as usize) <= start);
@@ -231,9 +238,9 @@ impl<'a> Origin<'a> {
         }
     }
 
-    /// Where something is put before an external declaration: before the comment that belongs to it.
+    /// The byte at which text is inserted before an external declaration: before its comment.
     fn before(&self, token: usize) -> usize {
-        // A macro may begin the declaration: then it is the token behind the last one before it.
+        // If the declaration begins with a macro, its first token in the file is the one after the last known token.
         let known = |i: &usize| self.tokens[*i].is_some();
         let index = match self.tokens.get(token).copied().flatten() {
             Some(i) => i,
@@ -258,7 +265,7 @@ impl<'a> Origin<'a> {
                 start = start.max(d.end as usize);
             }
         }
-        // The last blank line with nothing but comments behind it.
+        // The last blank line that is followed by comments only.
         let gap = &self.text[start..end];
         let mut at = end;
         while at > start && matches!(self.text[at - 1], b' ' | b'\t') {
@@ -273,7 +280,7 @@ impl<'a> Origin<'a> {
             Some(i) => start + i + 1,
             None if start > begin && !gap.contains(&b'/') => at,
             None if gap.contains(&b'/') => {
-                // Comments alone, from the line behind what stands before.
+                // Only comments: begin at the line after the previous declaration.
                 let first = gap.iter().position(|&c| c == b'\n').map_or(0, |i| i + 1);
                 let rest = lex(&gap[first..]);
                 match start == begin || rest.tokens.is_empty() {
@@ -286,7 +293,7 @@ impl<'a> Origin<'a> {
         }
     }
 
-    /// A place in the file, for a message.
+    /// The place in the file of a range of tokens, for a diagnostic.
     fn span(&self, range: Range) -> Span {
         let whole = (
             self.tokens.get(range.start).copied().flatten(),
@@ -312,17 +319,17 @@ fn spelled(text: &[u8], t: &Token) -> Vec<u8> {
     spelling(&text[t.start as usize..t.end as usize])
 }
 
-/// What came of a translation.
+/// The result of a translation.
 #[derive(Debug)]
 pub enum Translated {
-    /// There are no forks: the file as it is.
+    /// The file has no forks.
     Same,
     Text(Vec<u8>),
     Refused(Sources, Diagnostics),
 }
 
-/// Translates a file, given its spread form and what the preprocessor made of that. `path` is how
-/// messages name the file.
+/// Translates a file. `preprocessed` is the preprocessor's output for `spread`; `path` is the file's name in
+/// diagnostics.
 pub fn translate(
     path: &str,
     text: &[u8],
@@ -350,7 +357,7 @@ pub fn translate(
             let mut elsewhere = Places::new(preprocessed, &origin.lexed, None);
             let mut locate = |sources: &mut Sources, range: Range| match origin.line(range.start) {
                 Some(_) => origin.span(range),
-                None => elsewhere.find(sources, range), // in a file that this one includes
+                None => elsewhere.find(sources, range), // in an included file
             };
             let found = diagnostics(&refusals, &mut sources, &mut locate);
             Translated::Refused(sources, found)
@@ -358,20 +365,20 @@ pub fn translate(
     }
 }
 
-/// A token of a fork that is not written in the file as the compiler sees it.
+/// The refusal of a fork with a token that is not in the file: it comes from a macro or an included file.
 fn from_elsewhere(origin: &Origin, token: usize) -> Box<Refusal> {
     let included = origin.line(token).is_none();
     let (message, label, help) = if included {
         (
-            "a file that this one includes has a fork",
-            "it is here",
+            "an included file contains a fork",
+            "the fork is here",
             "translate that file, too; levada cc compiles both as they are",
         )
     } else {
         (
-            "a macro makes a part of this fork",
-            "this is not written here as the compiler sees it",
-            "write the macro out here; levada cc compiles it as it is",
+            "a part of this fork comes from a macro",
+            "the macro is expanded here",
+            "write the expansion instead of the macro; levada cc compiles it as it is",
         )
     };
     Box::new(Refusal {
@@ -391,8 +398,8 @@ fn from_elsewhere(origin: &Origin, token: usize) -> Box<Refusal> {
     })
 }
 
-/// The forks of a file that the preprocessor leaves out, as those in the other branch of an `#if`: nobody has
-/// read them, and they stand as they were.
+/// Warnings for the forks that the preprocessor removes, such as those in the other branch of an `#if`. They are not
+/// parsed and remain as they were.
 pub fn left_out(
     path: &str,
     text: &[u8],
@@ -414,15 +421,16 @@ pub fn left_out(
         };
         let warning = Diagnostic::warning(
             "fork-left-out",
-            "the preprocessor leaves this fork out, so it was not translated",
+            "the preprocessor removes this fork, so it was not translated",
         );
-        let help = "define behind `--` what chooses it, or take the `#if` out: one translation is for one choice";
-        found.push(warning.label(span, "this stands as it was").help(help));
+        let help = "after `--`, define the macro that selects it, or remove the `#if`: a translation has one branch";
+        found.push(warning.label(span, "this is unchanged").help(help));
     }
     (sources, found)
 }
 
-/// Whether a directive stands between what is copied of an edit, or what is copied holds a part of an `#if`.
+/// Whether an edit would drop a directive, or copy only a part of an `#if`. The error is a token that comes from a
+/// macro.
 fn loses_directive(origin: &Origin, edit: &Edit) -> Result<bool, usize> {
     let of = |start: usize, end: usize| {
         let all = &origin.file.directives;
@@ -467,9 +475,10 @@ fn loses_directive(origin: &Origin, edit: &Edit) -> Result<bool, usize> {
     }
 }
 
+/// Applies the edits to the file, and includes `<levada/fork.h>` if it is needed.
 fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Refusal>> {
     let text = origin.text;
-    // Where, until where, what.
+    // The range of bytes to replace, and the new text.
     let mut changes: Vec<(usize, usize, Vec<u8>)> = Vec::new();
     let included = origin.file.directives.iter().any(|d| {
         let d = &text[d.start as usize..d.end as usize];
@@ -480,7 +489,7 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Re
         let insertion = edit.range.start == edit.range.end;
         let (start, end) = match insertion {
             true if origin.line(edit.range.start).is_none() => {
-                // What stands before a function is for the forks in it.
+                // Text before a function belongs to the forks in it: refuse at the first of these.
                 let within = made.iter().map(|e| e.range);
                 let mut within = within.filter(|r| r.end > r.start && r.start >= edit.range.start);
                 let fork = within.next().map_or(edit.range.start, |r| r.start);
@@ -509,14 +518,13 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Re
         if loses_directive(origin, edit).map_err(|t| from_elsewhere(origin, t))? {
             return Err(Box::new(Refusal {
                 code: "fork-directive",
-                message:
-                    "the preprocessor is asked inside this fork, where its words would be lost"
-                        .into(),
+                message: "a directive among the parts of this fork would be lost".into(),
                 at: edit.range,
-                label: "between what belongs to the fork there is an `#if` or its like".into(),
+                label: "there is an `#if` or another directive among its parts".into(),
                 also: None,
                 help: Some(
-                    "choose before it, by a variable or a macro; levada cc compiles it as it is"
+                    "let the `#if` define a macro or set a variable before the fork; levada cc compiles \
+                     it as it is"
                         .into(),
                 ),
             }));
@@ -552,7 +560,7 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Re
     let mut at = 0;
     for (start, end, new) in changes {
         if start < at {
-            // Two edits in one place: only a macro that holds both does that.
+            // Edits overlap only if one macro contains both.
             return Err(from_elsewhere(
                 origin,
                 made.first().map_or(0, |e| e.range.start),
@@ -566,8 +574,8 @@ fn write(origin: &Origin, made: &[Edit], style: Style) -> Result<Vec<u8>, Box<Re
     Ok(out)
 }
 
-/// Behind the last `#include` before `end` that no condition governs, and that stands between
-/// declarations: what lies in one, as a list of names in braces, is a part of it.
+/// The end of the last `#include` before `end` that is not within an `#if` and not within a declaration (a list of
+/// values may be included between braces).
 fn behind_includes(origin: &Origin, end: usize) -> Option<usize> {
     let mut conditions = 0usize;
     let mut found = None;
@@ -600,8 +608,8 @@ fn behind_includes(origin: &Origin, end: usize) -> Option<usize> {
     found
 }
 
-/// Where a file without includes has room for one: before its own macros, which might mean something
-/// else in a header; but behind those that the C library asks for.
+/// The byte at which an `#include` is inserted in a file that has none: before the file's own macros, which could
+/// change the header, but after those that configure the C library (they begin with an underscore).
 fn at_the_top(origin: &Origin) -> usize {
     let first = origin.file.tokens.first();
     let first = first.map_or(origin.text.len(), |t| t.start as usize);
@@ -623,7 +631,7 @@ fn at_the_top(origin: &Origin) -> usize {
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// As the first line ends, all do.
+/// The end of line of a text; that of its first line is taken for all.
 fn end_of_line(text: &[u8]) -> &'static [u8] {
     let first = text.iter().position(|&c| c == b'\n');
     match first.and_then(|i| i.checked_sub(1)) {
@@ -632,7 +640,7 @@ fn end_of_line(text: &[u8]) -> &'static [u8] {
     }
 }
 
-/// A tab where more lines begin with tabs than with blanks.
+/// One step of indentation: a tab if more lines begin with tabs than with two blanks, otherwise two blanks.
 fn step(text: &[u8]) -> Vec<u8> {
     let begin = |with: &[u8]| text.windows(with.len()).filter(|w| *w == with).count();
     if begin(b"\n\t") > begin(b"\n  ") {
@@ -642,7 +650,7 @@ fn step(text: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The blanks that the line of a byte begins with.
+/// The blanks at the beginning of the line of a byte.
 fn indentation(text: &[u8], byte: usize) -> Vec<u8> {
     let start = text[..byte]
         .iter()
@@ -656,7 +664,7 @@ fn indentation(text: &[u8], byte: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Whether no blank belongs before a piece.
+/// Whether a piece begins with a semicolon, before which blanks are removed.
 fn closes(piece: Option<&Piece>) -> bool {
     matches!(piece, Some(Piece::Text(words)) if words.starts_with(';'))
 }
@@ -668,12 +676,13 @@ fn trailing_blanks(text: &[u8]) -> usize {
         .count()
 }
 
-/// What is indented as what: the blanks that lines begin with, and the steps more that we add.
+/// An indentation: the blanks of a line of the file, and additional steps.
 struct Level {
     base: Vec<u8>,
     steps: usize,
 }
 
+/// Appends pieces to `out`; `indent` is the indentation of the line on which they begin.
 fn pieces(
     origin: &Origin,
     pieces: &[Piece],
@@ -685,7 +694,7 @@ fn pieces(
         steps: 0,
     }];
     for piece in pieces {
-        let level = levels.last_mut().expect("the first stays");
+        let level = levels.last_mut().expect("the first level is never removed");
         match piece {
             Piece::Indent(steps) => {
                 level.steps = level.steps.saturating_add_signed(*steps as isize);

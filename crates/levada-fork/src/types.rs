@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The types of C, as far as a fork needs them: to name the type of a parameter or a result where
-//! the call itself cannot be seen, at file scope.
+//! C types, as far as forks need them: to name the types of arguments and results in code at file scope.
 
 use std::rc::Rc;
 
-/// Where a name was declared: at file scope (zero) or in a block.
+/// The nesting of the scope that declares a name; 0 is file scope.
 pub type Depth = u32;
 
-/// Shared, since every declarator of a declaration holds the same.
+/// Reference-counted, since all declarators of a declaration share it.
 pub type Type = Rc<Kind>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// An arithmetic type, `void`, or what else is only a few words: how it is written.
+    /// An arithmetic type, `void`, or another type that is written as keywords only.
     Plain {
         quals: String,
         words: String,
     },
-    /// `typeof(...)` and the like: how it is written, and whether file scope knows its names.
+    /// `typeof(...)`, or a type with attributes: its text.
     Written {
         words: String,
+        /// The text uses a name that file scope does not know.
         local: bool,
     },
     Typedef {
@@ -35,11 +35,10 @@ pub enum Kind {
     },
     Pointer {
         quals: String,
-        /// Attributes of the function that it points to, which change how that is called.
+        /// Attributes that select the calling convention of the function that it points to.
         convention: String,
         to: Type,
     },
-    /// An array; what stands between its brackets, if that is a constant that file scope knows.
     Array {
         of: Type,
         length: Length,
@@ -51,9 +50,11 @@ pub enum Kind {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Length {
+    /// `[]`
     Open,
+    /// The text of a constant expression that file scope knows.
     Constant(String),
-    /// It is computed, or names something local.
+    /// Computed at run time, or with a local name in it.
     Variable,
 }
 
@@ -71,30 +72,31 @@ pub struct Function {
 pub struct Tag {
     /// `struct`, `union` or `enum`.
     pub word: &'static str,
-    /// None: it has no name.
+    /// `None`: it has no name.
     pub name: Option<String>,
     pub depth: Depth,
     /// Empty until it is defined.
     pub members: Vec<Member>,
-    /// What the enumerators of an enum are.
+    /// The values of an enum; `None` for a struct or union, and until it is defined.
     pub values: Option<Values>,
-    /// Behind which token it was seen first.
+    /// The token after its first appearance.
     pub at: usize,
     /// `__attribute__((transparent_union))`.
     pub transparent: bool,
 }
 
+/// The values of an enum.
 #[derive(Clone, Debug)]
 pub enum Values {
-    /// The type is written there.
+    /// The enum has an explicit underlying type (C23).
     Of(Type),
-    /// The least and the greatest, where all of them could be told.
+    /// The smallest and the largest value, if all could be computed.
     Range(Option<(i128, i128)>),
 }
 
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// None: an anonymous struct or union, whose members are members here.
+    /// `None`: an anonymous struct or union, whose members are members of this one.
     pub name: Option<String>,
     pub ty: Type,
 }
@@ -106,10 +108,11 @@ pub type Tags = Vec<Tag>;
 pub enum Unnamed {
     /// This struct, union, enum or typedef is local to a function.
     Local(String),
-    /// It is a struct, union or enum without a name.
+    /// It is a struct, union or enum (the word) without a name.
     Anonymous(&'static str),
-    /// Its size is computed when the program runs.
+    /// Its size is computed at run time.
     Variable,
+    /// The type could not be determined.
     Unknown,
 }
 
@@ -120,7 +123,7 @@ pub fn plain(words: &str) -> Type {
     })
 }
 
-/// The types of `sizeof` and of differences of pointers: no words stand for them everywhere.
+/// The types of `sizeof` and of pointer differences, as expressions: which keywords name them depends on the target.
 pub const SIZE: &str = "__typeof__(sizeof 0)";
 pub const DIFFERENCE: &str = "__typeof__((char *)1 - (char *)1)";
 
@@ -128,7 +131,7 @@ pub fn pointer(to: Type) -> Type {
     pointer_called("", to)
 }
 
-/// To a function that is called in another way than usual.
+/// A pointer to a function with a calling convention other than the default.
 pub fn pointer_called(convention: &str, to: Type) -> Type {
     Rc::new(Kind::Pointer {
         quals: String::new(),
@@ -137,7 +140,7 @@ pub fn pointer_called(convention: &str, to: Type) -> Type {
     })
 }
 
-/// How what a pointer points to is called; empty: as usual.
+/// The attributes for the calling convention of a pointer to a function; empty: the default.
 pub fn convention(ty: &Type) -> &str {
     match &**resolve(ty) {
         Kind::Pointer { convention, .. } => convention,
@@ -149,7 +152,7 @@ pub fn unknown() -> Type {
     Rc::new(Kind::Unknown)
 }
 
-/// What a typedef stands for, all the way.
+/// The type for which a typedef, or a chain of typedefs, stands.
 pub fn resolve(ty: &Type) -> &Type {
     match &**ty {
         Kind::Typedef { of, .. } => resolve(of),
@@ -157,7 +160,7 @@ pub fn resolve(ty: &Type) -> &Type {
     }
 }
 
-/// Without its outermost qualifiers: the type of a value.
+/// The type without its outermost qualifiers, as values have it.
 pub fn unqualified(ty: &Type) -> Type {
     let none = String::new();
     match &**ty {
@@ -197,7 +200,7 @@ fn is_qualified(ty: &Type) -> bool {
     }
 }
 
-/// Whether it is `const` itself.
+/// Whether the type itself is `const`.
 pub fn is_constant(ty: &Type) -> bool {
     let has = |quals: &str| quals.split(' ').any(|q| q == "const");
     match &**ty {
@@ -209,7 +212,7 @@ pub fn is_constant(ty: &Type) -> bool {
     }
 }
 
-/// What a parameter or an operand of this type becomes: arrays and functions become pointers.
+/// The type of a parameter or an operand of this type: arrays and functions become pointers.
 pub fn decayed(ty: &Type) -> Type {
     match &**resolve(ty) {
         Kind::Array { of, .. } => pointer(of.clone()),
@@ -218,7 +221,8 @@ pub fn decayed(ty: &Type) -> Type {
     }
 }
 
-/// What a `va_list` becomes as an argument: it is an array on some machines, and no word says so.
+/// The type of a `va_list` as an argument, or `None` for other types. It is an array on some targets, so it is written
+/// as an expression in which an array becomes a pointer.
 pub fn argument_list(ty: &Type) -> Option<Type> {
     match &**resolve(ty) {
         Kind::Plain { words, .. } if words.ends_with("va_list") => Some(Rc::new(Kind::Written {
@@ -237,7 +241,7 @@ pub fn is_vector(ty: &Type) -> bool {
     matches!(&**resolve(ty), Kind::Written { words, .. } if words.contains("vector_"))
 }
 
-/// What a vector is made of.
+/// The type of a vector's elements.
 pub fn element(ty: &Type) -> Option<Type> {
     match &**resolve(ty) {
         Kind::Written { words, .. } if is_vector(ty) => {
@@ -247,7 +251,7 @@ pub fn element(ty: &Type) -> Option<Type> {
     }
 }
 
-/// Numbers, enumerations included; not vectors, nor what is not known.
+/// Whether it is a number or an enum. Vectors and unknown types are not.
 pub fn is_arithmetic(tags: &Tags, ty: &Type) -> bool {
     match &**resolve(ty) {
         Kind::Plain { words, .. } => words != "void" && !words.contains("va_list"),
@@ -256,7 +260,7 @@ pub fn is_arithmetic(tags: &Tags, ty: &Type) -> bool {
     }
 }
 
-/// Reading it twice may give different values.
+/// Whether two reads may give different values: `volatile` or `_Atomic`.
 pub fn is_volatile(ty: &Type) -> bool {
     let has = |quals: &str| quals.split(' ').any(|q| q == "volatile" || q == "_Atomic");
     match &**ty {
@@ -280,7 +284,7 @@ pub fn called(ty: &Type) -> Option<&Function> {
     }
 }
 
-/// What `*p` and `p[i]` have.
+/// The type of `*p` and `p[i]`.
 pub fn pointed(ty: &Type) -> Option<Type> {
     match &**resolve(ty) {
         Kind::Pointer { to, .. } => Some(to.clone()),
@@ -294,12 +298,14 @@ pub fn member(tags: &Tags, ty: &Type, name: &str) -> Option<Type> {
     member_within(tags, ty, name, 0)
 }
 
+/// Maximum nesting of structs to search. No struct contains itself, but invalid C is parsed, too.
+pub const MEMBER_DEPTH_MAX: u32 = 64;
+
 fn member_within(tags: &Tags, ty: &Type, name: &str, depth: u32) -> Option<Type> {
     let Kind::Tag { tag, .. } = &**resolve(ty) else {
         return None;
     };
-    // No struct holds itself, but what is parsed may be wrong.
-    if depth > 64 {
+    if depth > MEMBER_DEPTH_MAX {
         return None;
     }
     let find = |m: &Member| match &m.name {
@@ -310,7 +316,7 @@ fn member_within(tags: &Tags, ty: &Type, name: &str, depth: u32) -> Option<Type>
     tags[*tag].members.iter().find_map(find)
 }
 
-/// What an argument of this type becomes where the prototype says `...`.
+/// The type of an argument after the default argument promotions, as for `...` in a prototype.
 pub fn promoted(tags: &Tags, ty: &Type) -> Type {
     let ty = unqualified(&decayed(ty));
     match &**resolve(&ty) {
@@ -329,7 +335,7 @@ pub fn promoted(tags: &Tags, ty: &Type) -> Type {
             }
             Some(Values::Range(Some((least, greatest)))) => integer(*least, *greatest),
             _ => match declare(tags, &ty, "") {
-                // The compiler knows.
+                // The values are not known: unary plus lets the compiler promote it.
                 Ok(words) => Rc::new(Kind::Written {
                     words: format!("__typeof__(+({words})0)"),
                     local: false,
@@ -341,7 +347,7 @@ pub fn promoted(tags: &Tags, ty: &Type) -> Type {
     }
 }
 
-/// The type that an enumeration of such values has, as an argument.
+/// The promoted type of an enum with values from `least` to `greatest`.
 pub fn integer(least: i128, greatest: i128) -> Type {
     let within = |min: i128, max: i128| least >= min && greatest <= max;
     plain(match () {
@@ -352,7 +358,7 @@ pub fn integer(least: i128, greatest: i128) -> Type {
     })
 }
 
-/// Declares `name` with the type `ty`, in words that file scope knows.
+/// The declaration of `name` with the type `ty`, valid at file scope; with an empty name, the type alone.
 pub fn declare(tags: &Tags, ty: &Type, name: &str) -> Result<String, Unnamed> {
     let join = |quals: &str, words: &str| {
         let head = match quals {

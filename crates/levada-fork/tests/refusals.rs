@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What cannot be done is refused: with its line, the reason, and a way around it.
+//! Refusals: each names the line, the reason and a remedy.
 
 use levada_fork::emit::Style;
 use levada_fork::preprocessed::{Prelude, rewrite, without_block};
@@ -7,7 +7,7 @@ use levada_fork::report::of_preprocessed;
 
 const HEAD: &str = "int f(int); void g(void); void longjmp(long *, int); long jump[8];\n";
 
-/// What is refused in a text: code, line, message and help.
+/// The refusals of a text: code, line, message and help.
 fn refused(text: &str) -> Vec<(String, u32, String, String)> {
     let text = format!("# 1 \"<stdin>\"\n{HEAD}{text}");
     let none = || -> Result<Prelude, ()> { Err(()) };
@@ -138,7 +138,7 @@ fn places_that_do_not_run() {
 }
 
 #[test]
-fn what_has_no_block() {
+fn forks_without_a_block() {
     let refused = |text: &str| {
         let text = format!("# 1 \"<stdin>\"\n{HEAD}{text}");
         let why = without_block(text.as_bytes())?;
@@ -164,7 +164,7 @@ fn what_has_no_block() {
 }
 
 #[test]
-fn what_is_no_call() {
+fn forks_of_no_call() {
     expect("fork-no-call", 2, "void t(int x) {\n (x) !! { }\n}");
     for what in ["x", "1", "a[1]", "x++", "f(x) + x", "\"text\"", "'c'"] {
         let text = format!("int f(int);\nvoid t(int x, int *a) {{\n x = {what} !! {{ }}\n}}");
@@ -178,7 +178,7 @@ fn what_is_no_call() {
 }
 
 #[test]
-fn types_that_nobody_else_knows() {
+fn types_that_file_scope_cannot_name() {
     expect(
         "fork-local-type",
         3,
@@ -272,13 +272,14 @@ fn the_rest() {
     expect("not-understood", 2, "void t(void) {\n f(1 2) !! { }\n}");
 }
 
-/// What a compound literal makes ends with the block that an order is written as.
+/// The object of a compound literal ends with the block that a sequence becomes.
 #[test]
 fn objects_that_would_end_too_early() {
     for text in [
         "void t(int x) {\n int *p = (int[]){x, f(1) !! { x = 5; }}; }",
         "void t(int x) { int *p;\n p = (int[]){x, f(1) !! { x = 5; }}; }",
-        "struct s { int a; }; struct s *id(struct s *, int); void t(int x) {\n struct s *q = id(&(struct s){x}, f(x) !! { x = 9; }); }",
+        "struct s { int a; }; struct s *id(struct s *, int); void t(int x) {\n \
+         struct s *q = id(&(struct s){x}, f(x) !! { x = 9; }); }",
         "struct s { int a, *p; }; void t(int x) {\n struct s v = (struct s){x, (int[]){f(x) !! { x = 9; }}}; }",
         "int h(int *, int); void t(int x) { int *p;\n x = h(p = &(int){x}, f(x) !! { x = 9; }); }",
     ] {
@@ -286,7 +287,7 @@ fn objects_that_would_end_too_early() {
     }
 }
 
-/// A declaration would not help a function that has no name.
+/// The help suggests a declaration only if the called expression is a name.
 #[test]
 fn help_fits_what_is_called() {
     for (text, word) in [
@@ -302,7 +303,7 @@ fn help_fits_what_is_called() {
 }
 
 #[test]
-fn what_is_right_is_not_refused() {
+fn valid_forks_are_not_refused() {
     for text in [
         "void t(int x, int *p) { x = (f(1) !! { }) * 2; x = f(1) !! { };\n *p = 3; }",
         "void t(int x) { x = f(1) !! { } * x; x = 1 + f(1) !! { } * f(2); }",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What holds no fork comes out byte for byte, whatever it is; and what holds something like one never
-//! stops the translator. `LEVADA_FUZZ=20` tries twenty times as much, and all the C of the machine.
+//! A text without forks is returned byte for byte, whatever it contains, and the translator terminates for every text.
+//! `LEVADA_FUZZ=20` runs twenty times as many cases, and reads all C files of the machine.
 
 use levada_fork::emit::Style;
 use levada_fork::lex::{forks, forks_without_block, lex};
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// How many times as much is tried.
+/// The factor for the number of cases.
 fn times() -> u32 {
     let asked = std::env::var("LEVADA_FUZZ").ok();
     asked.and_then(|t| t.parse().ok()).unwrap_or(1)
@@ -21,7 +21,7 @@ fn no_prelude() -> Result<Prelude, String> {
     Err("there are forks".into())
 }
 
-/// Both ways of translating leave it as it is.
+/// Asserts that both translations leave the text as it is.
 fn untouched(text: &[u8]) {
     let done = rewrite(text, Style::Parallel, no_prelude).expect("no forks, so no prelude");
     assert!(matches!(done.unwrap(), Cow::Borrowed(same) if same == text));
@@ -30,7 +30,7 @@ fn untouched(text: &[u8]) {
     assert!(matches!(done, Translated::Same));
 }
 
-/// The tokens lie in order, and between them is nothing but blanks, comments and directives.
+/// Asserts that tokens are in order, do not overlap, and are not within directives.
 fn tokens_cover(text: &[u8]) {
     let lexed = lex(text);
     let mut at = 0;
@@ -71,13 +71,13 @@ fn c_of_this_machine() {
     let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime");
     let mut found = Vec::new();
     files(&runtime.join("src"), &["c", "h"], &mut found);
-    files(&runtime.join("port"), &["c", "h"], &mut found);
+    files(&runtime.join("platform"), &["c", "h"], &mut found);
     files(&runtime.join("include"), &["h"], &mut found);
     assert!(found.len() > 40, "the runtime's sources are there");
     files(Path::new("/usr/include"), &["h"], &mut found);
     files(Path::new("/usr/lib/gcc"), &["h"], &mut found);
     files(Path::new("/usr/src"), &["c", "h"], &mut found);
-    // What crates bring of C.
+    // C sources in cargo's registry.
     let home = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
     let cargo = home("CARGO_HOME").or_else(|| Some(home("HOME")?.join(".cargo")));
     files(
@@ -85,7 +85,7 @@ fn c_of_this_machine() {
         &["c", "h"],
         &mut found,
     );
-    // The larger a folder is, the more alike are its files.
+    // A limited number is enough: files of a large folder are alike.
     let some = if times() > 1 { found.len() } else { 1500 };
     for path in found.iter().take(some) {
         let Ok(text) = std::fs::read(path) else {
@@ -97,13 +97,13 @@ fn c_of_this_machine() {
         let bare = forks_without_block(&text, &lexed.tokens);
         assert!(bare.is_empty(), "{}", path.display());
         untouched(&text);
-        // Not preprocessed, so much of it is no C as it stands: that must not matter.
+        // The files are not preprocessed, so they are not all valid C: they must not be refused for that.
         let parsed = parse(&text, &lexed);
         assert!(parsed.refusals.is_empty(), "{}", path.display());
     }
 }
 
-/// Words that C is made of, and forks are made of.
+/// Random sequences of tokens of C and of forks.
 fn words() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "int",
@@ -206,7 +206,7 @@ proptest! {
         if forks(&lex(text).tokens).is_empty() {
 untouched(text)
 } else {
-// Written or refused; but it ends.
+// The result does not matter: the call must return.
 drop(rewrite(text, Style::Serial, none))
 }
         let spread = spread(text, &|_| None);
@@ -214,7 +214,7 @@ drop(rewrite(text, Style::Serial, none))
     }
 }
 
-/// What the fuzzer has found.
+/// Cases that the fuzzer has found.
 #[test]
 fn odd_texts() {
     for text in [

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The user's text as it stands, with what is written instead of parts of it.
+//! Copies the user's text, with the constructs in it replaced.
 
 use super::{Instead, Piece, What, Writer};
 use crate::parse::Range;
 
 impl Writer<'_> {
-    /// The user's text, with what is to be written in it.
+    /// Copies a range, with all constructs in it replaced.
     pub(super) fn copy(&self, range: Range, pieces: &mut Vec<Piece>) {
         let first = self
             .constructs
@@ -25,7 +25,7 @@ impl Writer<'_> {
         );
     }
 
-    /// The same with some parts of it replaced.
+    /// Copies a range, with all constructs in it except `but` replaced, and the given parts as well.
     pub(super) fn copy_instead(
         &self,
         range: Range,

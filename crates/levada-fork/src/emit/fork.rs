@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A fork where it stands: arguments, fork, block, join.
+//! The code of a fork in its function: arguments, fork, block, join.
 
 use super::{Piece, Style, Writer, text};
 use crate::parse::Form;
@@ -22,7 +22,7 @@ impl Writer<'_> {
                 begin(pieces, "{");
                 self.open(fork, &[], pieces);
                 self.join(fork, None, pieces);
-                // The result of a stolen call is left where it is.
+                // The result, if any, is dropped.
                 end(pieces, "\n}");
             }
             Form::Assignment {
@@ -68,7 +68,7 @@ impl Writer<'_> {
             Form::Operand => {
                 begin(pieces, "__extension__({");
                 let value = self.value(fork, &[], pieces);
-                // No compiler says of an assignment that nobody uses its value.
+                // If the value is unused, an assignment avoids the compiler's warning about it.
                 let value = value.map(|v| {
                     if self.parsed.forks[fork].unused {
                         format!("{v} = *&{v}")
@@ -82,12 +82,12 @@ impl Writer<'_> {
         }
     }
 
-    /// The arguments, the fork, and the block. `before` goes between the variables and the arguments.
+    /// Writes the arguments, the fork, and the block. `before` is written between the variables and the arguments.
     fn open(&self, fork: usize, before: &[Piece], pieces: &mut Vec<Piece>) {
         self.open_with(fork, None, before, pieces);
     }
 
-    /// The same with a variable for the result, and its join; none where there is no result.
+    /// Writes the fork with its join, and returns the name of the variable that holds the result; `None`: no result.
     pub(super) fn value(
         &self,
         fork: usize,
@@ -166,7 +166,7 @@ impl Writer<'_> {
         self.copy(of.block, pieces);
     }
 
-    /// Joins a fork: `keep` begins the statement that takes the result.
+    /// Writes the join. `keep` is the beginning of the statement that stores the result, as `x = `.
     fn join(&self, fork: usize, keep: Option<&[Piece]>, pieces: &mut Vec<Piece>) {
         let site = &self.sites[fork];
         let n = site.number;
@@ -190,7 +190,7 @@ impl Writer<'_> {
         };
         let call = taking(&self.call(fork), 0);
         let pop = self.words.likely(&format!("lvd_fork_pop({handle})"));
-        // The call stands there twice, since compilers then make the common way much better.
+        // The call is written twice: compilers then generate much better code for the common case.
         let mut branches = vec![
             (format!("if ({pop})"), call.clone()),
             (format!("else if (lvd_fork_join_slow({handle}))"), call),
@@ -223,12 +223,12 @@ impl Writer<'_> {
         self.asks.get(&external).copied().unwrap_or(false)
     }
 
-    /// The place of the call that was written.
+    /// Gives the following text the line of the user's call.
     pub(super) fn called_at(&self, fork: usize) -> Piece {
         Piece::At(self.parsed.forks[fork].callee.start)
     }
 
-    /// The call, in the function that forks.
+    /// The call, as it is written in the forking function.
     pub(super) fn call(&self, fork: usize) -> String {
         let site = &self.sites[fork];
         match self.style {
@@ -237,7 +237,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What ends the statement, where a fork that is only a part of it does.
+    /// The semicolon after a fork that is a part of a statement and ends it without one; otherwise empty.
     fn closing(&self, fork: usize) -> &'static str {
         if self.parsed.forks[fork].closes && !self.closed.contains(&fork) {
             ";"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A jump out of blocks: their forks are joined first.
+//! The code of a jump out of the blocks of forks: it joins these forks first.
 
 use super::{Piece, Style, What, Writer, text};
 use crate::parse::{Form, Jump};
 use crate::types;
 
 impl Writer<'_> {
-    /// A jump that leaves forks: they are joined first, and their results dropped.
+    /// Writes a jump. Its value, if any, is computed first; then the forks are joined, and their results dropped.
     pub(super) fn jump(&self, number: usize, pieces: &mut Vec<Piece>) {
         let jump = &self.parsed.jumps[number];
         let variable = format!("lvd_back{}", number + 1);
@@ -27,7 +27,7 @@ impl Writer<'_> {
                 text(pieces, if jump.comma { "(" } else { "" });
                 back = Some(&variable);
             }
-            // A fork that is all that is returned is a part of this now.
+            // If the whole value is a fork, it is written as an operand instead of a `return` of its own.
             let whole = |w: &What| match w {
                 What::Fork(i) => self.parsed.forks[*i].range() == value,
                 What::Jump(_) | What::Sequence(_) => false,
@@ -65,7 +65,7 @@ impl Writer<'_> {
         text(pieces, "\n}");
     }
 
-    /// Joins a fork whose result nobody wants.
+    /// Writes the join of a fork that is left; its result is dropped.
     fn leave(&self, fork: usize, jump: &Jump, keep: &Piece, pieces: &mut Vec<Piece>) {
         let site = &self.sites[fork];
         let n = site.number;
@@ -88,7 +88,7 @@ impl Writer<'_> {
         text(pieces, "\n}");
     }
 
-    /// The call, from inside the block: there its name may mean something else.
+    /// The call, as it is written in the block; through a function at file scope if a local name hides the function's.
     fn call_from(&self, fork: usize, jump: &Jump) -> String {
         let site = &self.sites[fork];
         let hidden = site

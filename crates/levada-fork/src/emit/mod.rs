@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Writes the C that forks become, as pieces: text of our own, and text of the user's that is copied
-//! as it stands, with the forks in it written in turn.
+//! Generates the C code of forks as edits: ranges of tokens, and the pieces that replace them. A piece is generated
+//! text, or a copied part of the user's text; forks within a copied part are translated in turn.
 
 mod copy;
 mod fork;
@@ -11,49 +11,51 @@ mod words;
 
 pub use words::{Macros, Words};
 
-use crate::parse::{External, Form, Parsed, Range, Refusal, STACK};
+use crate::parse::{External, Form, Parsed, Range, Refusal, STACK_BYTES};
 use crate::site::{Site, site};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+/// A part of the generated code.
 #[derive(Clone, Debug)]
 pub enum Piece {
-    /// The user's text: the tokens from one to before another. With what stands before the first
-    /// (`lead`) and behind the last (`gap`).
+    /// Copy of the user's tokens in `from..to`.
     Copy {
         from: usize,
         to: usize,
+        /// Includes the blanks and comments before the first token.
         lead: bool,
+        /// Includes the blanks and comments after the last token.
         gap: bool,
     },
-    /// Ours. An end of line may be written as a blank.
+    /// Generated text. An end of line may be written as a blank.
     Text(String),
-    /// Further lines are indented by so many steps more or less.
+    /// Changes the indentation of the following lines by a number of steps.
     Indent(i32),
-    /// What follows is ours, but belongs to where this token stands: errors and debuggers point there.
+    /// The following generated text gets the line of this token, for errors and debuggers.
     At(usize),
-    /// What follows, up to `End`, stands for what begins at this token: it is indented as that was.
+    /// The pieces up to `End` replace the construct that begins at this token, and are indented as that was.
     Begin(usize),
     End,
 }
 
-/// Some tokens become pieces; with none, the pieces go before them.
+/// Replaces a range of tokens by pieces; with an empty range, inserts the pieces before its token.
 #[derive(Debug)]
 pub struct Edit {
     pub range: Range,
     pub pieces: Vec<Piece>,
 }
 
-/// What forks are turned into.
+/// The code that is generated for a fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Into forks.
+    /// A fork, whose call another worker may take.
     Parallel,
-    /// Into the block, and then the call: what a fork does that nobody takes.
+    /// The block, and then the call.
     Serial,
 }
 
-/// What stands in the text instead of what was written.
+/// A construct of the user's text that is replaced, by its index in `Parsed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Fork(usize),
@@ -61,7 +63,7 @@ enum What {
     Sequence(usize),
 }
 
-/// What stands for a part of the user's text, and where.
+/// The pieces that replace a range of the user's text.
 type Instead = (Range, Vec<Piece>);
 
 struct Writer<'a> {
@@ -69,26 +71,27 @@ struct Writer<'a> {
     words: &'a dyn Words,
     style: Style,
     sites: Vec<Site>,
-    /// By where they begin; the larger before what is in it.
+    /// Sorted by their beginning; an outer construct comes before the inner ones.
     constructs: Vec<(Range, What)>,
-    /// Functions that ask lvd_stolen, by where they begin.
+    /// For each external declaration, by its first token: whether it uses `lvd_stolen`.
     asks: HashMap<usize, bool>,
-    /// Which sequences end their statement, in the place of the fork at their end.
+    /// Sequences after which the semicolon of the statement is written, since the user's statement ends with a block.
     closing: HashSet<usize>,
-    /// Forks that do so no more.
+    /// Forks at the end of these sequences, after which none is written.
     closed: HashSet<usize>,
-    /// What the functions with forks need before them besides, by name: by where they begin.
+    /// Types and functions to insert before an external declaration, by its first token and their name.
     needs: RefCell<BTreeMap<usize, BTreeMap<String, Vec<Piece>>>>,
 }
 
-/// All edits of a file, in their order. `asks` says whether an external declaration mentions lvd_stolen.
+/// All edits of a file, sorted by place, or what was refused. `asks` tells whether an external declaration uses
+/// `lvd_stolen`.
 pub fn edits(
     parsed: &Parsed,
     words: &dyn Words,
     style: Style,
     asks: &dyn Fn(&External) -> bool,
 ) -> Result<Vec<Edit>, Vec<Refusal>> {
-    stacker::grow(STACK, || written(parsed, words, style, asks))
+    stacker::grow(STACK_BYTES, || written(parsed, words, style, asks))
 }
 
 fn written(
@@ -141,7 +144,7 @@ fn written(
             What::Sequence(i),
         ));
     }
-    // A jump comes before the fork that is all of it.
+    // A `return` comes before the fork that is its whole value.
     constructs.sort_by_key(|(r, what)| {
         let later = matches!(what, What::Fork(_));
         (r.start, std::cmp::Reverse(r.end), later)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What keeps the order in which a statement has its parts computed: steps, each into a variable, and
-//! left sides of assignments that are found before the fork and written after it.
+//! The code that keeps the order of evaluation: sequences, whose steps are computed into variables, and left sides of
+//! assignments, whose addresses are computed before the fork.
 
 use super::{Instead, Piece, What, Writer, text};
 use crate::parse::{Access, Kept, Place, Range};
 
 impl Writer<'_> {
-    /// Step by step, in order.
+    /// Writes a sequence: its steps in order, and then the expression with the variables of the steps.
     pub(super) fn sequence(&self, number: usize, pieces: &mut Vec<Piece>) {
         let sequence = &self.parsed.sequences[number];
         let statement = sequence.statement.is_some();
@@ -18,7 +18,7 @@ impl Writer<'_> {
         text(pieces, open);
         pieces.push(Piece::Indent(1));
         let mut instead: Vec<Instead> = Vec::new();
-        // What a fork is joined by are statements, and behind those nothing is declared in the C of 1990.
+        // Blocks opened after joins: in C90 no declaration may follow a statement, as a join is one.
         let mut deeper = 0;
         for (i, step) in sequence.steps.iter().enumerate() {
             let name = format!("lvd_o{}_{}", number + 1, i + 1);
@@ -82,7 +82,8 @@ impl Writer<'_> {
         text(pieces, close);
     }
 
-    /// Keeps the left side of an assignment: what to write before the fork, and the left side after it.
+    /// The left side of an assignment, evaluated once: the pieces that compute addresses and indices before the fork,
+    /// and those that stand for the left side after it. `name` is the name of the variable.
     pub(super) fn keep(&self, left: Range, place: &Place, name: &str) -> (Vec<Piece>, Vec<Piece>) {
         let (mut before, mut after) = (Vec::new(), Vec::new());
         let mut keep = |name: &str, address: &str, of: Range| {
@@ -107,7 +108,7 @@ impl Writer<'_> {
             } => {
                 let mut before_member = "->";
                 if !pointer && base.end == base.start + 1 {
-                    // A variable is the same whenever it is named; and it may be one without address.
+                    // A variable is the same object after the fork, and it may have no address (`register`).
                     self.copy(*base, &mut after);
                     before_member = ".";
                 } else {
@@ -126,7 +127,7 @@ impl Writer<'_> {
                         }
                         Access::Index(index) => {
                             let at = format!("{name}_i{i}");
-                            keep(&at, "+", index); // of a bit-field, too
+                            keep(&at, "+", index); // unary plus, since a bit-field has no `__auto_type`
                             text(&mut after, format!("[{at}]"));
                         }
                     }

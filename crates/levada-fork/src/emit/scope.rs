@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What stands before a function with forks: their records, what runs them, and types that need a
-//! name outside of the function.
+//! The code at file scope before a function with forks: their records, the functions that a thief runs, and names for
+//! types.
 
 use super::{Edit, Piece, Style, Writer, text};
 use crate::parse::{External, Range};
@@ -9,7 +9,7 @@ use crate::types::Type;
 use std::collections::HashSet;
 
 impl Writer<'_> {
-    /// The types and functions of the forks in a function, to stand before it.
+    /// The edit that inserts the types and functions of its forks before a function; `None` if there are none.
     pub(super) fn file_scope(&self, external: &External, order: &[usize]) -> Option<Edit> {
         let mut pieces = Vec::new();
         let needs = self.needs.borrow_mut().remove(&external.start);
@@ -85,15 +85,16 @@ impl Writer<'_> {
         })
     }
 
-    /// Something that stands before a function, under a name of ours.
+    /// Adds a generated type or function to those that stand before an external declaration, unless it has one of that
+    /// name.
     pub(super) fn need(&self, external: usize, name: String, pieces: impl FnOnce() -> Vec<Piece>) {
         let mut needs = self.needs.borrow_mut();
         let of = needs.entry(external).or_default();
         of.entry(name).or_insert_with(pieces);
     }
 
-    /// Declares a variable in a function. Where a word of its type means something else there, the type
-    /// gets a name before the function.
+    /// The declaration of a variable in a function. If a local name in `hidden` occurs in its type, a typedef named
+    /// `type_name` is added before the function. With no type it is `__auto_type`.
     pub(super) fn variable(
         &self,
         external: usize,
@@ -116,7 +117,7 @@ impl Writer<'_> {
         named
     }
 
-    /// A variable of a fork, beside the block.
+    /// The declaration of a variable for a fork, in the scope that contains its block.
     pub(super) fn own(&self, fork: usize, ty: Option<&Type>, kind: &str, name: &str) -> String {
         let of = &self.parsed.forks[fork];
         let type_name = format!("lvd_{kind}_{}", self.sites[fork].name);

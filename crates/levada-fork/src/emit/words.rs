@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How the words of `<levada/fork.h>` are written.
+//! How generated code uses `<levada/fork.h>`: by its macros, or by their expansions.
 
-/// How the words of `<levada/fork.h>` are written: as its macros, or as what they stand for.
+/// Writes the uses of the macros of `<levada/fork.h>`. [`Macros`] writes the macros; a prelude writes their expansions,
+/// since the preprocessor has already run.
 pub trait Words {
     fn push(&self, handle: &str, record: &str, variable: &str, run: &str) -> String;
     fn record(&self, slot: &str, record: &str) -> String;
@@ -9,7 +10,7 @@ pub trait Words {
     fn likely(&self, condition: &str) -> String;
 }
 
-/// The macros themselves.
+/// Writes the macros as such.
 #[derive(Debug)]
 pub struct Macros;
 

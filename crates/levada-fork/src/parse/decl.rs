@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Declarations: of the file, with the functions that it defines, and of blocks.
+//! Parses declarations: those of the file, with function definitions, and those in blocks.
 
 use super::specifiers::{ASM, STATIC_ASSERT, Specs};
 use super::{Body, External, Name, Parser, Range, Refusal, Result, Scope};
@@ -7,8 +7,9 @@ use crate::lex::Kind;
 use crate::types::{self, Type};
 
 impl Parser<'_> {
-    // ---- the file ----
+    // ---- file scope ----
 
+    /// Parses the whole file. A declaration with an error is skipped, and refused if it has a fork.
     pub(super) fn unit(&mut self) {
         while self.at < self.tokens.len() {
             let start = self.at;
@@ -25,7 +26,7 @@ impl Parser<'_> {
                     let stopped = stop.at.min(self.tokens.len().saturating_sub(1));
                     self.at = start;
                     self.skip_declaration();
-                    // What was refused may be why the rest is not understood.
+                    // After a refusal the rest may be unparseable because of it: report only the first.
                     let holds = self.holds_fork(start, self.at);
                     let new = self.out.refusals.len() == before;
                     if holds && new && stop.deep {
@@ -36,12 +37,12 @@ impl Parser<'_> {
                                 end: stopped + 1,
                             },
                             "this is nested too deeply",
-                            "brackets, blocks and operators around this are too many to be read",
-                            "make a function of a part of it",
+                            "there are too many brackets, blocks and operators around this",
+                            "move a part of it into a function of its own",
                         );
                     } else if holds && new {
                         let what = match self.kind(stop.at) {
-                            None => "the file ends".to_string(),
+                            None => "the end of the file".to_string(),
                             Some(_) => format!("`{}`", self.spelled(&self.tokens[stop.at])),
                         };
                         self.refuse(
@@ -50,9 +51,9 @@ impl Parser<'_> {
                                 start: stopped,
                                 end: stopped + 1,
                             },
-                            format!("expected {} where {what} stands", stop.expected),
-                            "this is not understood, and there are forks in this declaration",
-                            "if this is right without the forks, put them into a function of \
+                            format!("expected {}, found {what}", stop.expected),
+                            "this cannot be parsed, and the declaration contains forks",
+                            "if the C compiler accepts this, move the forks into a function of \
                              their own",
                         );
                     }
@@ -61,7 +62,8 @@ impl Parser<'_> {
         }
     }
 
-    /// To the next semicolon, or behind the next group in braces, outside of brackets.
+    /// Skips to after the next semicolon outside of brackets, or after the next group in braces that ends a
+    /// declaration.
     fn skip_declaration(&mut self) {
         while let Some(kind) = self.kind(self.at) {
             match kind {
@@ -144,7 +146,7 @@ impl Parser<'_> {
         } else {
             Name::Value(ty)
         };
-        let scope = self.scopes.last_mut().expect("file scope stays");
+        let scope = self.scopes.last_mut().expect("file scope is never removed");
         if specs.constant {
             scope.shared.insert(name.clone())
         } else {
@@ -153,7 +155,7 @@ impl Parser<'_> {
         self.define(name, what);
     }
 
-    /// A function with its body; its head has been read.
+    /// Parses the body of a function, after its head.
     fn definition(
         &mut self,
         name: String,
@@ -162,7 +164,7 @@ impl Parser<'_> {
         mut params: Vec<(Option<String>, Type)>,
     ) -> Result<()> {
         let known = self.lookup(&name).is_some();
-        // A definition in the old style does not say more than the prototype before it.
+        // A definition in the old style must not replace an earlier prototype, which has the parameters' types.
         let prototyped = matches!(&*ty, types::Kind::Function(f) if f.prototype);
         if prototyped || !known {
             self.define(name.clone(), Name::Value(ty.clone()));
@@ -224,7 +226,7 @@ impl Parser<'_> {
             defines: words.any(|i| self.punct_at(i, "{")),
             target,
         });
-        // The outermost block shares the parameters' scope.
+        // The body shares the scope of the parameters.
         self.at += 1;
         self.block_items()?;
         self.expect("}")?;
@@ -235,7 +237,7 @@ impl Parser<'_> {
 
     // ---- in blocks ----
 
-    /// A declaration in a block, with its semicolon.
+    /// Parses a declaration in a block or in the head of a `for`, with its semicolon.
     pub(super) fn local_declaration(&mut self, in_for: bool) -> Result<()> {
         let start = self.at;
         self.attributes()?;
@@ -268,8 +270,8 @@ impl Parser<'_> {
                     &**types::resolve(&ty),
                     types::Kind::Array { .. } | types::Kind::Unknown
                 );
-                // Something is done at the end of its scope: then it must not be in scope before it has
-                // its value, since a jump may leave the block.
+                // A variable with a cleanup function must not be in scope before it has its value, since a jump that
+                // leaves the block would call the function. So it is not declared before the fork.
                 let cleaned = (start..assign)
                     .any(|i| self.is_word_at(i, "cleanup") || self.is_word_at(i, "__cleanup__"));
                 let free = types::unqualified(&ty) == ty && !specs.fixed && !cleaned;
@@ -299,7 +301,8 @@ impl Parser<'_> {
         self.expect(";")
     }
 
-    /// Behind the declaration that ends here. What was C in 1990 has no statement before them.
+    /// Whether a declaration follows the one that ends here. In C90 the fork then cannot become a statement, since no
+    /// statement may precede a declaration.
     fn declarations_follow(&mut self) -> bool {
         let here = self.at;
         self.at += usize::from(self.is(";"));
@@ -308,15 +311,14 @@ impl Parser<'_> {
         follow
     }
 
-    /// GNU C's functions in functions: their forks are refused, since nothing at file scope can call
-    /// what they call.
+    /// Parses a nested function (GNU C). Its forks are refused, since code at file scope cannot call what it calls.
     fn nested_function(
         &mut self,
         name: String,
         ty: Type,
         params: Vec<(Option<String>, Type)>,
     ) -> Result<()> {
-        // For others it is a pointer: its name means nothing outside.
+        // A fork of it is called through a pointer, since its name is unknown at file scope.
         self.define(name.clone(), Name::Value(types::pointer(ty.clone())));
         let result = match &*ty {
             types::Kind::Function(f) => Some(f.result.clone()),
@@ -345,14 +347,14 @@ impl Parser<'_> {
         let leaving = gotos.chain(inner.from_inside);
         let leaving = leaving.filter(|(label, _)| !inner.labels.contains_key(label));
         self.body.from_inside.extend(leaving);
-        // It may write to what is around it whenever it is called.
+        // It may write to the outer function's variables whenever it is called.
         let written = self.touched(start..self.at);
         self.body.taken.extend(written);
         done
     }
 
-    /// The statement may end here without a semicolon: what was read last is the block of a fork, and
-    /// what follows begins something new.
+    /// Whether the statement ends here without a semicolon, since the last thing read is the block of a fork. Marks
+    /// that fork.
     pub(super) fn closed_by_fork(&mut self) -> bool {
         if !self.behind_fork() {
             return false;
@@ -363,8 +365,8 @@ impl Parser<'_> {
         true
     }
 
-    /// A `*` behind the block of a fork multiplies. Where nobody can have meant that, since the product
-    /// is assigned to, or dropped, it was to begin a statement.
+    /// Refuses a `*` after the block of a fork in `product`. It multiplies, but the product is assigned to or dropped,
+    /// so it was meant to begin the next statement.
     pub(super) fn check_stars(&mut self, product: Range) {
         let within = |at: &&usize| product.start <= **at && **at < product.end;
         let Some(at) = self.body.stars.iter().find(within).copied() else {
@@ -378,15 +380,15 @@ impl Parser<'_> {
                 start: at,
                 end: at + 1,
             },
-            label: "is it to begin the next statement?".into(),
+            label: "does this begin the next statement?".into(),
             also: Some((
                 Range {
                     start: at - 1,
                     end: at,
                 },
-                "the fork ends here, the expression does not".into(),
+                "the fork ends here, but the expression continues".into(),
             )),
-            help: Some("write `;` behind the block to end the statement".into()),
+            help: Some("write `;` after the block to end the statement".into()),
         });
     }
 }

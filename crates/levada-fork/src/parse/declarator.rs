@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Declarators: pointers, arrays and functions around a name, or around none.
+//! Parses declarators: pointers, arrays and functions around a name, or without a name.
 
 use super::specifiers::{ASM, ATTRIBUTE, QUALIFIERS};
 use super::{Name, Parser, Range, Result};
@@ -8,13 +8,13 @@ use crate::types::{self, Function, Length, Type};
 use std::rc::Rc;
 
 impl Parser<'_> {
-    /// A type alone, as in a cast.
+    /// Parses a type without a name, as in a cast.
     pub(super) fn type_name(&mut self) -> Result<Type> {
         let specs = self.deeper(Self::specifiers)?;
         Ok(self.declarator(specs.ty)?.1)
     }
 
-    /// A declarator, with a name or without one: the name, and its type.
+    /// Parses a declarator and returns its name, if it has one, and its type.
     pub(super) fn declarator(&mut self, base: Type) -> Result<(Option<String>, Type)> {
         self.deeper(|p| p.declarator_here(base))
     }
@@ -74,7 +74,7 @@ impl Parser<'_> {
         Ok((name, ty))
     }
 
-    /// Whether a parenthesis holds a declarator, and not parameters.
+    /// Whether the parenthesis here contains a declarator, and not parameters.
     fn is_nested_declarator(&self) -> bool {
         let next = self.at + 1;
         match self.kind(next) {
@@ -116,7 +116,7 @@ impl Parser<'_> {
         Ok(base)
     }
 
-    /// What stands between the brackets of an array.
+    /// The length of an array from the tokens between its brackets.
     fn length(&self, inside: Range) -> Length {
         let word = |i: usize| self.word_at(i).unwrap_or_default();
         let mut range = inside;
@@ -143,7 +143,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Behind the `(`: the parameters, whether `...` ends them, whether they are a prototype.
+    /// Parses the parameters after `(`. Returns them, whether `...` ends them, and whether they form a prototype.
     #[allow(clippy::type_complexity)]
     fn parameters(&mut self) -> Result<(Vec<(Option<String>, Type)>, bool, bool)> {
         if self.eat(")") {
@@ -153,7 +153,7 @@ impl Parser<'_> {
             self.at += 2;
             return Ok((Vec::new(), false, true));
         }
-        // Names alone: the old style. Their types follow the head.
+        // Only names: the old style, in which the types follow the head.
         if !self.is_type(self.at) && matches!(self.kind(self.at), Some(Kind::Word)) {
             while self.kind(self.at) == Some(Kind::Word) && !self.is_type(self.at) {
                 self.at += 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Expressions: a tree of what a fork may be part of, and the forks themselves.
+//! Parses expressions into a tree, and the forks in them.
 
 use super::{Access, Around, Fork, Form, Name, Parser, Place, Range, Result};
 use crate::lex::{self, Kind};
@@ -11,7 +11,7 @@ pub(super) struct Expr {
     pub kind: ExprKind,
 }
 
-/// The way to a part of an object: members and elements, the outermost first.
+/// The path from an object to a part of it: members and elements, the outermost first.
 pub(super) struct Path<'e> {
     pub base: &'e Expr,
     /// The base is a pointer to the object.
@@ -19,9 +19,10 @@ pub(super) struct Path<'e> {
     pub parts: Vec<&'e Expr>,
 }
 
-/// Longer chains of operators are not read: who walks them goes as deep.
-const MAX_CHAIN: u32 = 20_000;
+/// Maximum number of operators of one chain, such as `a + b + c`: the tree is as deep, and is walked recursively.
+const CHAIN_OPERATORS_MAX: u32 = 20_000;
 
+/// The kinds of expressions, as far as forks need them.
 #[derive(Debug)]
 pub(super) enum ExprKind {
     Name(String),
@@ -42,19 +43,20 @@ pub(super) enum ExprKind {
     Assign {
         left: Box<Expr>,
         right: Box<Expr>,
-        /// The operator.
+        /// The token of the operator.
         op: usize,
     },
-    /// Condition, first branch (none: GNU C's `a ?: b`), second branch.
+    /// The condition, the first branch (`None`: `a ?: b` of GNU C), and the second.
     Conditional(Box<Expr>, Option<Box<Expr>>, Box<Expr>),
     Comma(Box<Expr>, Box<Expr>),
     Cast(Type, Box<Expr>),
-    /// With its initialisers, without their braces.
+    /// A compound literal, with its initialisers.
     Compound(Type, Vec<Expr>),
+    /// `sizeof` and the like: a constant of the type of `sizeof`.
     Size,
     /// `({ ... })`.
     Block,
-    /// Its place among the forks.
+    /// A fork, by its index in `forks`.
     Fork(usize),
     Other,
 }
@@ -67,7 +69,7 @@ impl Expr {
         }
     }
 
-    /// The fork that this is, if it is nothing else.
+    /// The index of the fork, if the whole expression is one.
     pub fn fork(&self) -> Option<usize> {
         match &self.kind {
             ExprKind::Fork(n) => Some(*n),
@@ -75,6 +77,7 @@ impl Expr {
         }
     }
 
+    /// The expression without parentheses around it.
     pub fn bare(&self) -> &Expr {
         match &self.kind {
             ExprKind::Paren(e) => e.bare(),
@@ -92,7 +95,7 @@ const LONGJMP: &[&str] = &[
     "__builtin_longjmp",
 ];
 
-/// How tightly a binary operator binds.
+/// The precedence of a binary operator; a larger number binds more tightly.
 fn binding(op: &str) -> Option<u8> {
     Some(match op {
         "||" => 1,
@@ -128,7 +131,8 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// The value of an expression is dropped, which compilers warn of where it is a variable.
+    /// Marks the forks whose result is the value of an expression that is not used. They are written so that the
+    /// compiler does not warn about an unused variable.
     pub(super) fn unused(&mut self, e: &Expr) {
         match &e.kind {
             ExprKind::Fork(fork) => self.out.forks[*fork].unused = true,
@@ -188,7 +192,7 @@ impl Parser<'_> {
         self.type_of(e).is_some_and(array)
     }
 
-    /// How to keep the left side of an assignment.
+    /// How the left side of an assignment is stored before a fork.
     pub(super) fn place(&self, left: &Expr) -> Place {
         fn plain(e: &Expr) -> bool {
             match &e.bare().kind {
@@ -216,8 +220,8 @@ impl Parser<'_> {
         }
     }
 
-    /// To a part of a structure or of a vector, from the outermost object that has an address, or from
-    /// what a pointer points to.
+    /// The path to a part of a structure or vector, from the outermost object, or from a pointer to it. `None`: the
+    /// expression has an address of its own.
     pub(super) fn path<'e>(&self, left: &'e Expr) -> Option<Path<'e>> {
         let mut parts = Vec::new();
         let (mut e, mut pointer, mut part) = (left.bare(), false, false);
@@ -274,7 +278,7 @@ impl Parser<'_> {
             && binds > tightest
         {
             self.chained(&mut chain)?;
-            // Behind the block of a fork it may begin the next statement, too.
+            // After the block of a fork, `*` could also begin the next statement: see check_stars.
             if op == "*" && self.behind_fork() && self.body.around_parens == 0 {
                 self.body.stars.push(self.at);
             }
@@ -423,13 +427,13 @@ impl Parser<'_> {
         Ok(Expr::new(start, self.at, kind))
     }
 
-    /// What was read last is the block of a fork.
+    /// Whether the block of a fork ends here.
     pub(super) fn behind_fork(&self) -> bool {
         let last = self.out.forks.last();
         last.is_some_and(|f| f.block.end == self.at)
     }
 
-    /// Within brackets the end of a statement is no question.
+    /// Parses within brackets, where no statement can end.
     fn inside<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.body.around_parens += 1;
         let result = parse(self);
@@ -437,7 +441,7 @@ impl Parser<'_> {
         result
     }
 
-    /// `(e, type: e, default: e)`.
+    /// Parses the operands of `_Generic`: `(e, type: e, default: e)`.
     fn generic(&mut self) -> Result<()> {
         self.expect("(")?;
         self.unevaluated += 1;
@@ -457,7 +461,7 @@ impl Parser<'_> {
         self.expect(")")
     }
 
-    /// The arguments of builtins that take types.
+    /// Parses the arguments of a built-in function that takes types.
     fn builtin(&mut self, word: &str) -> Result<ExprKind> {
         self.expect("(")?;
         let (mut last, mut values) = (None, Vec::new());
@@ -467,7 +471,7 @@ impl Parser<'_> {
             } else {
                 values.push(self.conditional()?)
             }
-            // `offsetof(struct s, a[2].b)` is an expression, too.
+            // The member in `offsetof(struct s, a[2].b)` is parsed as an expression as well.
             if !self.eat(",") {
                 break;
             }
@@ -551,7 +555,7 @@ impl Parser<'_> {
         Ok(args)
     }
 
-    /// `{ ... }` of initialisers, or one: their expressions. Whether there are braces.
+    /// Parses an initialiser and appends its expressions. Returns whether it has braces.
     pub(super) fn initializer(&mut self, elements: &mut Vec<Expr>) -> Result<bool> {
         if !self.is("{") {
             let e = self.assignment()?;
@@ -592,16 +596,16 @@ impl Parser<'_> {
             any = true;
         }
         if any {
-            // GNU C once allowed `[3] value`.
+            // Old GNU C allowed `[3] value` without `=`.
             self.eat("=");
         }
         self.initializer(elements).map(|_| ())
     }
 
-    /// Counts the operators of a chain.
+    /// Counts an operator of a chain, and fails if there are too many.
     fn chained(&self, chain: &mut u32) -> Result<()> {
         *chain += 1;
-        if *chain > MAX_CHAIN {
+        if *chain > CHAIN_OPERATORS_MAX {
             self.too_deep()
         } else {
             Ok(())
@@ -614,13 +618,13 @@ impl Parser<'_> {
         self.refuse(
             "fork-no-call",
             e.range,
-            "`!!` forks a call, and this is none",
-            "no function is called here",
-            "write f(arguments) !! { ... }, or (f)(arguments) !! { ... } where f is also a macro",
+            "`!!` must follow a call",
+            "this is not a call",
+            "write f(arguments) !! { ... }, or (f)(arguments) !! { ... } if f is also a macro",
         );
     }
 
-    /// Behind the call: `!! { ... }`.
+    /// Parses `!! { ... }` after a call.
     fn fork(&mut self, call: Expr) -> Result<Expr> {
         let ExprKind::Call(callee, args) = call.kind else {
             return self.stop("a call");
@@ -652,7 +656,7 @@ impl Parser<'_> {
                 Some((Name::Value(ty), depth))
                     if matches!(&**types::resolve(ty), types::Kind::Function(_)) =>
                 {
-                    // A prototype in a block is not known where the fork's function is.
+                    // A prototype in a block is not visible at file scope.
                     (depth == 0 || self.lookup_file(n)).then(|| n.clone())
                 }
                 _ => None,
@@ -693,37 +697,37 @@ impl Parser<'_> {
         self.scopes[0].names.contains_key(name)
     }
 
-    /// Refuses a fork in a place that is not run.
+    /// Refuses a fork in a place that is not executed, or in a nested function.
     fn fork_can_stand(&mut self, at: Range) {
         if self.unevaluated > 0 {
             self.refuse(
                 "fork-unevaluated",
                 at,
-                "what stands here is not evaluated, so nothing can run",
+                "this expression is not evaluated, so a fork in it cannot run",
                 "a fork in sizeof, typeof or _Generic",
-                "fork in a statement before, and use its result here",
+                "fork in a statement before, and use the result here",
             );
         } else if self.constant > 0 {
             self.refuse(
                 "fork-constant",
                 at,
-                "what stands here must be constant",
-                "a fork in an initialiser of a static object, a length or a case",
-                "fork in a statement, and assign its result",
+                "this expression must be constant, so it cannot contain a fork",
+                "a fork in an initialiser of a static object, an array length or a case",
+                "fork in a statement, and assign the result",
             );
         }
         if self.body.nested {
             self.refuse(
                 "fork-nested-function",
                 at,
-                "a function inside a function cannot fork",
-                "another worker could not run what stands here",
-                "make it a function of its own, and hand what it uses over as arguments",
+                "a nested function cannot fork",
+                "another worker cannot run this call, which may use the outer function's variables",
+                "move the function to file scope, and pass what it uses as arguments",
             );
         }
     }
 
-    /// Refuses a call that leaves the block behind the fork's back.
+    /// Refuses `longjmp` in the block of a fork, which would leave the block without a join.
     pub(super) fn check_longjmp(&mut self, e: &Expr) {
         let ExprKind::Call(callee, _) = &e.kind else {
             return;
@@ -742,8 +746,7 @@ impl Parser<'_> {
                 e.range,
                 format!("`{name}` out of the block of a fork would leave the call unjoined"),
                 "the fork is still open here",
-                "leave the block with return, break or goto (the fork is then joined) and jump \
-                 from there",
+                "leave the block with return, break or goto, which join the fork, and jump after that",
             );
         }
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads preprocessed C, as far as forks need it: which names are types, what functions take and
-//! give, what members structs have; and, in the functions that hold a `!!`, every statement and
-//! expression, since a fork must know what it is part of and which jumps leave its block.
+//! The parser: reads preprocessed C, as far as forks need it. Of every file-scope declaration it reads the types:
+//! names, parameters, results, members. In a function with a `!!` it reads every statement and expression, to find the
+//! expression that contains a fork, and the jumps that leave its block.
 //!
-//! What holds no fork and cannot be understood is stepped over: the C compiler will judge it.
+//! A declaration that it cannot parse is skipped if it has no fork, and left to the C compiler.
 
 mod decl;
 mod declarator;
@@ -18,22 +18,22 @@ use crate::types::{Tags, Type};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// A range of tokens, by their indices: from the first to behind the last.
+/// A range of tokens: the index of the first, and of the one after the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     pub start: usize,
     pub end: usize,
 }
 
-/// Something that cannot be done, or not be understood, and what to do about it.
+/// A fork that cannot be translated, with the reason and a remedy.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     pub code: &'static str,
     pub message: String,
-    /// The tokens that are meant, and what is to be said of them.
+    /// The tokens to mark, and the text of the mark.
     pub at: Range,
     pub label: String,
-    /// A second place.
+    /// A second mark.
     pub also: Option<(Range, String)>,
     pub help: Option<String>,
 }
@@ -41,34 +41,34 @@ pub struct Refusal {
 /// `f(args) !! { ... }`.
 #[derive(Clone, Debug)]
 pub struct Fork {
-    /// What is called.
+    /// The called expression.
     pub callee: Range,
-    /// Its name where it is a function and no pointer.
+    /// The name of the called function; `None`: the call is through a pointer.
     pub name: Option<String>,
-    /// The name stands in brackets: it is a macro, too.
+    /// The name is in parentheses, since it is a macro as well.
     pub bracketed: bool,
     pub callee_type: Type,
     pub args: Vec<Range>,
-    /// The types of the arguments in the call; none where that is not known.
+    /// The types of the arguments in the call; `None` where unknown.
     pub arg_types: Vec<Option<Type>>,
-    /// The arguments that are string literals, as they are written.
+    /// For each argument that is a string literal: its text.
     pub literals: Vec<Option<String>>,
     /// The first `!`.
     pub bang: usize,
-    /// From its `{` to behind its `}`.
+    /// The block with its braces.
     pub block: Range,
     pub form: Form,
-    /// Where the external declaration begins that it stands in.
+    /// The first token of the external declaration that contains the fork.
     pub external: usize,
-    /// The function that it stands in.
+    /// The name of the function that contains the fork.
     pub function: String,
     /// A jump leaves the block.
     pub left: bool,
-    /// The names that mean something of the function's own where it stands.
+    /// The names that are local to the function at the fork, so that they may hide names of file scope.
     pub hidden: Rc<HashSet<String>>,
-    /// Its block ends the statement, without a semicolon.
+    /// The statement ends with the block, without a semicolon.
     pub closes: bool,
-    /// It is an operand whose value nobody wants.
+    /// The fork is an operand whose value is not used.
     pub unused: bool,
 }
 
@@ -82,23 +82,25 @@ impl Fork {
     }
 }
 
-/// What a fork is part of.
+/// The statement or expression that contains a fork.
 #[derive(Clone, Debug)]
 pub enum Form {
-    /// Of some expression.
+    /// The fork is an operand of an expression.
     Operand,
-    /// It is a statement: with its semicolon, if there is one.
+    /// The fork is a statement: with its semicolon, if it has one.
     Statement(Range),
-    /// `left op= fork`, in an expression or as the whole of a statement.
+    /// `left op= fork`, in an expression or as a statement.
     Assignment {
         left: Range,
-        /// How the left side is kept until the result is there.
+        /// How the left side is kept until the result is known.
         place: Place,
+        /// The operator.
         op: usize,
         whole: Range,
+        /// The statement with its semicolon, if the assignment is one.
         statement: Option<Range>,
     },
-    /// `T a, x = fork`: the last declarator of a declaration in a block.
+    /// `T a, x = fork`: the fork initialises the last variable of a declaration in a block.
     Declaration {
         /// The `=`.
         assign: usize,
@@ -112,15 +114,15 @@ pub enum Form {
 /// How the left side of an assignment is evaluated once, before the fork.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Naming it has no effect and finds the same object later.
+    /// It has no side effect and names the same object later, so nothing is stored.
     Plain,
-    /// Its address is kept.
+    /// Its address is stored.
     Address,
-    /// The way from an object to a part of it that may have no address, or not one that all of its type
-    /// have: a bit-field, an element of a vector or of what is packed. The address of the object is kept
-    /// (the value, if it is a pointer to it), and the indices are.
+    /// A part of an object that may have no address, or a misaligned one: a bit-field, an element of a vector or of a
+    /// packed object. Stored are the address of the object and the indices.
     Path {
         base: Range,
+        /// The base is a pointer to the object, so its value is stored.
         pointer: bool,
         steps: Vec<Access>,
     },
@@ -129,21 +131,22 @@ pub enum Place {
 /// A step from an object to a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The token of its name.
+    /// A member, by the token of its name.
     Member(usize),
     Index(Range),
 }
 
-/// An expression whose parts are evaluated one after the other, since a fork is among them: each step
-/// into a variable, in this order, which stands for it in what remains.
+/// An expression with a fork, in which the order of evaluation matters. Its steps are computed into variables, in this
+/// order; then the expression is evaluated with the variables in their place.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     pub range: Range,
-    /// It is a statement: with its semicolon, if there is one.
+    /// The statement with its semicolon, if the expression is one.
     pub statement: Option<Range>,
-    /// It is an object that is assigned to, or whose part is.
+    /// The expression is an lvalue: it, or a part of it, is assigned to.
     pub place: bool,
     pub steps: Vec<Step>,
+    /// The first token of the external declaration that contains it.
     pub external: usize,
 }
 
@@ -153,15 +156,14 @@ pub struct Step {
     pub what: Kept,
 }
 
-/// How a step is kept.
+/// How a step is stored.
 #[derive(Clone, Debug)]
 pub enum Kept {
+    /// The value, in a variable of its type.
     Value,
-    /// Maybe that of a bit-field, which has no type to declare a variable with.
-    Member {
-        arithmetic: bool,
-    },
-    /// The address of an object that is not read yet.
+    /// The value, which may be that of a bit-field, so that its type cannot declare a variable.
+    Member { arithmetic: bool },
+    /// The address of an object that is read later.
     Object,
     /// The left side of an assignment.
     Place(Place),
@@ -172,61 +174,62 @@ pub enum Kept {
 /// A jump that leaves the blocks of forks.
 #[derive(Clone, Debug)]
 pub struct Jump {
-    /// From the keyword to behind the semicolon.
+    /// The statement with its semicolon.
     pub range: Range,
-    /// What `return` gives.
+    /// The value of a `return`.
     pub value: Option<Range>,
-    /// It is `a, b`, which would be two in a declaration.
+    /// The value is a comma expression, which needs parentheses in an initialiser.
     pub comma: bool,
-    /// `return` of an expression that has no value.
+    /// `return` with an expression, in a function without a result.
     pub void: bool,
-    /// The forks that are left, the innermost first.
+    /// The forks whose blocks are left, the innermost first.
     pub forks: Vec<usize>,
-    /// What the function returns.
+    /// The result type of the function.
     pub result: Option<Type>,
-    /// Where the external declaration begins that it stands in.
+    /// The first token of the external declaration that contains the jump.
     pub external: usize,
-    /// The names that mean something of the function's own where it stands.
+    /// The names that are local to the function at the jump.
     pub hidden: Rc<HashSet<String>>,
 }
 
-/// What was found in a file.
+/// The content of a file, as far as forks need it.
 #[derive(Debug, Default)]
 pub struct Parsed {
     pub tags: Tags,
-    /// In the order of their ends: one inside another comes before it.
+    /// Sorted by their ends: an inner fork comes before the outer one.
     pub forks: Vec<Fork>,
     pub jumps: Vec<Jump>,
     pub sequences: Vec<Sequence>,
     pub refusals: Vec<Refusal>,
-    /// The external declarations that hold forks: where each begins, and the declaration of the function
-    /// that it defines (without its body), for calls of itself.
+    /// The functions with forks.
     pub externals: Vec<External>,
 }
 
+/// A function with forks.
 #[derive(Clone, Debug)]
 pub struct External {
+    /// The first token of the definition.
     pub start: usize,
     /// The head of the definition: specifiers and declarator.
     pub head: Range,
     pub name: String,
-    /// It was declared before.
+    /// The function was declared before.
     pub known: bool,
-    /// A definition in the old style: what declares it, since its head alone does not.
+    /// For a definition in the old style: a declaration of the function, since the head alone is none.
     pub old_style: Option<String>,
-    /// Its head defines a struct, union or enum, so it cannot be repeated.
+    /// The head defines a struct, union or enum, so it cannot be repeated.
     pub defines: bool,
-    /// The processor that it is compiled for, which changes how vectors are handed over: the attributes that
-    /// say so, here or at a declaration before; empty: none do.
+    /// The `target` attributes of the function and of earlier declarations, since they change how vectors are passed;
+    /// empty: none.
     pub target: String,
 }
 
-/// Why parsing cannot go on: what was expected at which token.
+/// A parse error: what was expected at which token.
 #[derive(Debug)]
 struct Stop {
     at: usize,
     expected: String,
-    /// It may be right, but is nested too deeply.
+    /// The nesting is too deep; the text may be correct.
     deep: bool,
 }
 
@@ -236,7 +239,7 @@ type Result<T> = std::result::Result<T, Stop>;
 enum Name {
     Typedef(Type),
     Value(Type),
-    /// Its value, where that could be told.
+    /// An enumerator, and its value if that could be computed.
     Enumerator(Option<i128>),
 }
 
@@ -244,27 +247,27 @@ enum Name {
 struct Scope {
     names: HashMap<String, Name>,
     tags: HashMap<String, usize>,
-    /// Objects that others may change: static, external.
+    /// Static and external objects, which other functions may change.
     shared: HashSet<String>,
 }
 
-/// What encloses a statement.
+/// A construct that encloses the statement being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Around {
     Loop,
     Switch,
-    /// The condition of a loop or switch, where compilers differ about what `break` leaves.
+    /// The condition of a loop or switch, in which `break` differs between compilers.
     Condition,
-    /// The block of a fork; its number once it is known is its place in `open`.
+    /// The block of a fork, by its number in the order of beginnings.
     Fork(usize),
 }
 
-/// A jump that has been seen, before the labels of the function are known.
+/// A `goto`, resolved when all labels of the function are known.
 #[derive(Debug)]
 struct Goto {
     label: String,
     range: Range,
-    /// The blocks of forks around it, from the outside.
+    /// The forks whose blocks contain it, the outermost first.
     forks: Vec<usize>,
     hidden: Rc<HashSet<String>>,
 }
@@ -272,11 +275,13 @@ struct Goto {
 #[derive(Debug)]
 struct Label {
     at: usize,
+    /// The forks whose blocks contain it, the outermost first.
     forks: Vec<usize>,
+    /// Several blocks have a local label of this name.
     twice: bool,
 }
 
-/// What is known of the function whose body is being read.
+/// The function whose body is being read.
 #[derive(Debug, Default)]
 struct Body {
     name: String,
@@ -284,21 +289,21 @@ struct Body {
     around: Vec<Around>,
     gotos: Vec<Goto>,
     labels: HashMap<String, Label>,
-    /// Labels whose address is taken.
+    /// Labels whose address is taken, and the token where it is.
     addressed: Vec<(String, usize)>,
-    /// It is a function inside a function.
+    /// The function is nested in another one.
     nested: bool,
-    /// Gotos of functions inside it, to labels that are not theirs.
+    /// Gotos in nested functions to labels that these do not have.
     from_inside: Vec<(String, Range)>,
-    /// How many forks there were before it.
+    /// Number of forks in the file before the function.
     forks_before: usize,
-    /// How many brackets are open around the expression that is read.
+    /// Number of open brackets around the expression being read.
     around_parens: u32,
-    /// The last statement of the block that is read is its value.
+    /// The block being read has a value, that of its last statement.
     valued: bool,
-    /// Every `*` that stands behind the block of a fork.
+    /// Each `*` that follows the block of a fork.
     stars: Vec<usize>,
-    /// Names that stand behind a `&` somewhere in the function, so that others may have their address.
+    /// Variables whose address is taken somewhere in the function.
     taken: HashSet<String>,
 }
 
@@ -311,28 +316,29 @@ struct Parser<'a> {
     scopes: Vec<Scope>,
     body: Body,
     external: usize,
-    /// Not zero: what is parsed is not evaluated.
+    /// Number of enclosing constructs that are not evaluated, such as `sizeof`.
     unevaluated: u32,
-    /// Not zero: what is parsed must be constant.
+    /// Number of enclosing constructs that must be constant.
     constant: u32,
-    /// How deep the recursion is.
+    /// Depth of the recursion.
     nesting: u32,
-    /// Numbers of forks in the order of their beginnings, to those in the order of their ends.
+    /// Number of forks begun, which numbers them in the order of beginnings.
     opened: usize,
+    /// For each such number, the index in `forks`, which is in the order of ends.
     numbers: HashMap<usize, usize>,
-    /// The processors that functions are compiled for, where attributes say so.
+    /// The `target` attributes of functions, by name.
     targets: HashMap<String, Vec<String>>,
-    /// The names and types of the parameters of the declarator that was read last.
+    /// The names and types of the parameters of the last declarator.
     params: Vec<(Option<String>, Type)>,
     out: Parsed,
 }
 
-/// Deeper than this nothing is read: the stack has an end.
-const MAX_NESTING: u32 = 3000;
-/// Bytes of stack for what is nested so deeply; they are taken from the system as they are touched.
-pub(crate) const STACK: usize = 256 << 20;
+/// Maximum depth of the recursion; a declaration that is nested more deeply is refused.
+const NESTING_MAX: u32 = 3000;
+/// Stack in bytes for that recursion; the system provides its memory as it is touched.
+pub(crate) const STACK_BYTES: usize = 256 << 20;
 
-/// Reads a preprocessed file.
+/// Parses a preprocessed file, given its tokens.
 pub fn parse(text: &[u8], lexed: &Lexed) -> Parsed {
     let mut parser = Parser {
         text,
@@ -351,7 +357,7 @@ pub fn parse(text: &[u8], lexed: &Lexed) -> Parsed {
         params: Vec::new(),
         out: Parsed::default(),
     };
-    stacker::grow(STACK, || parser.unit());
+    stacker::grow(STACK_BYTES, || parser.unit());
     parser.finish()
 }
 
@@ -362,7 +368,7 @@ impl Parser<'_> {
         self.tokens.get(i).map(|t| t.kind)
     }
 
-    /// What string literals and nothing else stand for.
+    /// The text of a range that consists of string literals only; `None` for others.
     fn literal(&self, range: Range) -> Option<String> {
         let tokens = self.tokens.get(range.start..range.end)?;
         if !tokens.iter().all(|t| t.kind == Kind::String) {
@@ -382,7 +388,7 @@ impl Parser<'_> {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The tokens of a range, a blank between two.
+    /// The tokens of a range as text, separated by blanks.
     fn words(&self, range: Range) -> String {
         let words: Vec<String> = self.tokens[range.start..range.end]
             .iter()
@@ -453,7 +459,7 @@ impl Parser<'_> {
         })
     }
 
-    /// From an opening bracket to behind its closing one.
+    /// Skips from an opening bracket to after the matching closing one.
     fn skip_group(&mut self) -> Result<()> {
         let mut depth = 0usize;
         while let Some(kind) = self.kind(self.at) {
@@ -478,7 +484,7 @@ impl Parser<'_> {
     }
 
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if self.nesting >= MAX_NESTING {
+        if self.nesting >= NESTING_MAX {
             return self.too_deep();
         }
         self.nesting += 1;
@@ -501,11 +507,11 @@ impl Parser<'_> {
     }
 
     fn define(&mut self, name: String, what: Name) {
-        let scope = self.scopes.last_mut().expect("file scope stays");
+        let scope = self.scopes.last_mut().expect("file scope is never removed");
         scope.names.insert(name, what);
     }
 
-    /// All names of the function that is read, here.
+    /// All names that are local to the function at this place.
     fn hidden(&self) -> Rc<HashSet<String>> {
         let inner = self.scopes[1..].iter();
         let names = inner.flat_map(|s| s.names.keys().chain(s.tags.keys()));
@@ -539,7 +545,7 @@ impl Parser<'_> {
         });
     }
 
-    /// Everything that was found; forks that were stepped over are refused.
+    /// Returns the result, and refuses the forks that were skipped.
     fn finish(mut self) -> Parsed {
         let understood: Vec<usize> = self.out.forks.iter().map(|f| f.bang).collect();
         let failed = !self.out.refusals.is_empty();
@@ -552,12 +558,12 @@ impl Parser<'_> {
                         end: bang + 2,
                     },
                     "a fork cannot stand here",
-                    "what stands here is not run as part of a function",
-                    "fork in a statement of a function, and use its result here",
+                    "this is not executed as a part of a function",
+                    "fork in a statement of a function, and use the result here",
                 );
             }
         }
-        // Numbers are given where a fork begins; from here on they are places in `forks`.
+        // Replace numbers in the order of beginnings by indices in `forks`.
         let numbers = &self.numbers;
         for jump in &mut self.out.jumps {
             jump.forks.retain(|n| numbers.contains_key(n));

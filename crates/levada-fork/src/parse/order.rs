@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The order in which an expression with forks in it is evaluated: from left to right, a fork with its
-//! block being done before what stands right of it is begun. C leaves the order of most operands to the
-//! compiler, and so a block that changes what another operand reads would mean different things.
+//! The order of evaluation of an expression with forks: from left to right, and a fork with its block is complete
+//! before an operand to the right of it begins. C leaves the order of most operands to the compiler, so the result
+//! would otherwise be unspecified if a block changes what another operand reads.
 //!
-//! Where the other operands cannot tell, everything stays where it is; else the parts become the steps
-//! of a [`Sequence`].
+//! If no other operand depends on the order, the expression is left as it is. Otherwise its parts become the steps of a
+//! [`Sequence`].
 
 use super::expr::{Expr, ExprKind};
 use super::{Kept, Name, Parser, Range, Refusal, Sequence, Step};
@@ -15,16 +15,17 @@ use std::collections::HashSet;
 /// A part of an expression, in the order of evaluation.
 struct Part {
     step: Step,
-    /// There is a fork in it.
+    /// The part contains a fork.
     forks: bool,
 }
 
+/// The operators that write to their operand.
 const WRITES: &[&str] = &[
     "=", "*=", "/=", "%=", "+=", "-=", "<<=", ">>=", "&=", "^=", "|=", "++", "--",
 ];
 
 impl Parser<'_> {
-    /// Orders a whole expression; `statement` says that it is one.
+    /// Orders a whole expression. `statement`: the statement with its semicolon, if the expression is one.
     pub(super) fn in_order(&mut self, e: &Expr, statement: Option<Range>) {
         if !self.holds(e) || self.unevaluated > 0 || self.constant > 0 {
             return;
@@ -41,8 +42,8 @@ impl Parser<'_> {
         }
     }
 
-    /// A sequence is a block, and what a compound literal makes ends with the block that it stands in: its
-    /// address must not be what the sequence gives.
+    /// Refuses an expression whose value may be the address of a compound literal in it. A sequence is a block, and the
+    /// literal's object ends with the block.
     fn check_literals(&mut self, e: &Expr) {
         if let Some(literal) = self.literal_given(e) {
             self.refuse_literal(literal);
@@ -52,16 +53,18 @@ impl Parser<'_> {
     fn refuse_literal(&mut self, literal: Range) {
         self.out.refusals.push(Refusal {
             code: "fork-literal",
-            message: "this object would live no longer than the expression, which is put in order"
-                .into(),
+            message:
+                "the address of this object would outlive it: the object ends with the expression, \
+                      which has to be ordered because of a fork"
+                    .into(),
             at: literal,
-            label: "its address is given on from here, beside a fork".into(),
+            label: "its address may become the expression's value".into(),
             also: None,
-            help: Some("declare it as a variable before".into()),
+            help: Some("declare it as a variable before the statement".into()),
         });
     }
 
-    /// The compound literal whose address may be the value of an expression, or in it.
+    /// The compound literal whose address may be the value of an expression, or a part of the value.
     fn literal_given(&self, e: &Expr) -> Option<Range> {
         match &e.kind {
             ExprKind::Compound(ty, elements) => match &**types::resolve(ty) {
@@ -103,7 +106,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One that is given to a variable on the way.
+    /// The compound literal whose address an expression may assign to a variable.
     fn literal_assigned(&self, e: &Expr) -> Option<Range> {
         match &e.bare().kind {
             ExprKind::Assign { right, .. } => self.literal_given(right),
@@ -114,7 +117,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Initialisers in braces: their values cannot become steps, so they must not tell the order.
+    /// Checks initialisers in braces. They cannot become steps, so they are refused if their values depend on the
+    /// order.
     pub(super) fn elements_in_order(&mut self, elements: &[Expr]) {
         if self.unevaluated > 0 || self.constant > 0 || !elements.iter().any(|e| self.holds(e)) {
             return;
@@ -140,15 +144,13 @@ impl Parser<'_> {
         if let (Some(fork), Some(other)) = (fork, other) {
             self.out.refusals.push(Refusal {
                 code: "fork-order",
-                message:
-                    "the values in these braces depend on the order in which they are computed, \
-                          which C leaves open"
-                        .into(),
+                message: "the values in these braces depend on their order of evaluation, which C leaves open"
+                    .into(),
                 at: fork,
-                label: "the fork may change what the other one is, or the other way round".into(),
-                also: Some((other, "this one".into())),
+                label: "the fork and the other value may affect each other".into(),
+                also: Some((other, "the other value".into())),
                 help: Some(
-                    "compute the values into variables before, in the order you mean".into(),
+                    "compute the values into variables before, in the intended order".into(),
                 ),
             });
         }
@@ -170,7 +172,7 @@ impl Parser<'_> {
             self.place_in_order(left);
         }
         if right.fork().is_some() {
-            // This is a form of its own, which keeps the order.
+            // `Form::Assignment` keeps the order.
             return;
         }
         let mut touched = self.touched(right.range.start..right.range.end);
@@ -189,7 +191,7 @@ impl Parser<'_> {
         }
         self.part(right, &touched, &mut parts);
         if !self.punct_at(op, "=") && parts.last().is_some_and(|p| p.forks) {
-            // What the left side is then is read at the end.
+            // `op=` reads the left side after the fork.
             parts.push(Part {
                 step: Step {
                     range: Range { start: op, end: op },
@@ -205,7 +207,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The left side of an assignment, what of it is evaluated first.
+    /// Orders the forks in the left side of an assignment.
     fn place_in_order(&mut self, left: &Expr) {
         let Some(path) = self.path(left) else {
             return match &left.bare().kind {
@@ -226,7 +228,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `p[i]`, of which the object counts.
+    /// Orders `p[i]` as an lvalue.
     fn element_in_order(&mut self, e: &Expr) {
         let touched = self.touched(e.range.start..e.range.end);
         let mut parts = Vec::new();
@@ -243,7 +245,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Makes a sequence of the parts, if there is an order to keep.
+    /// Makes a sequence of the parts if the order matters, and returns whether it does.
     fn sequence(&mut self, range: Range, parts: Vec<Part>, statement: Option<Range>) -> bool {
         let Some(last) = parts.iter().rposition(|p| p.forks) else {
             return false;
@@ -251,7 +253,7 @@ impl Parser<'_> {
         if parts.len() < 2 {
             return false;
         }
-        // What stands right of the last fork is evaluated behind all steps.
+        // Parts to the right of the last fork stay in the expression, which is evaluated after all steps.
         let ends = last + 1 == parts.len() && !matches!(parts[last].step.what, Kept::Fork(_));
         let count = if ends { last } else { last + 1 };
         let steps = parts.into_iter().take(count).map(|p| p.step).collect();
@@ -265,7 +267,7 @@ impl Parser<'_> {
         true
     }
 
-    /// The parts of an expression that holds a fork.
+    /// Appends the parts of an expression that contains a fork. `touched`: the variables that the expression may write.
     fn parts(&mut self, e: &Expr, touched: &HashSet<String>, parts: &mut Vec<Part>) {
         let unit = |what| Part {
             step: Step {
@@ -311,7 +313,7 @@ impl Parser<'_> {
                 self.part(i, touched, parts);
             }
             ExprKind::Call(callee, args) => {
-                // What is not declared is built in, and no value.
+                // An undeclared name is a built-in function, which has no value to store.
                 let named = matches!(&callee.kind, ExprKind::Name(n) if self.lookup(n).is_none());
                 if !named {
                     self.part(callee, touched, parts);
@@ -341,7 +343,7 @@ impl Parser<'_> {
             return;
         }
         let what = match &e.bare().kind {
-            // An array in what a call gives lives no longer than the expression: the whole is kept.
+            // A member array of a call's result ends with the expression: store the whole result.
             ExprKind::Member {
                 of, arrow: false, ..
             } if !is_place(of) => return self.part(of, touched, parts),
@@ -356,7 +358,7 @@ impl Parser<'_> {
         });
     }
 
-    /// How the value of an expression is kept that may be a bit-field's.
+    /// How the value of an expression is stored: as a member if it may be a bit-field.
     fn kept(&self, e: &Expr) -> Kept {
         match &e.bare().kind {
             ExprKind::Member { .. }
@@ -372,7 +374,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands before `[`: a pointer, or an object of another kind, of which an element may be meant.
+    /// Appends the operand before `[`: a pointer, or an object of which an element may be used as an lvalue.
     fn indexed(&mut self, e: &Expr, touched: &HashSet<String>, parts: &mut Vec<Part>) {
         let pointer = self
             .type_of(e)
@@ -391,7 +393,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether an expression without forks has no effect, and the same value whenever it is evaluated.
+    /// Whether an expression without forks has no side effect, and the same value whenever it is evaluated.
     fn steady(&self, e: &Expr, touched: &HashSet<String>) -> bool {
         match &e.kind {
             ExprKind::Number | ExprKind::Char | ExprKind::String | ExprKind::Size => true,
@@ -423,14 +425,14 @@ impl Parser<'_> {
             _ if types::is_arithmetic(&self.out.tags, ty) => {}
             _ => return false,
         }
-        // A variable of the function that nobody else knows.
+        // A local variable that no other code can change.
         own.is_some_and(|s| !s.shared.contains(name))
             && !types::is_volatile(ty)
             && !self.body.taken.contains(name)
             && !touched.contains(name)
     }
 
-    /// Whether it names the same object whenever it is evaluated.
+    /// Whether an lvalue names the same object whenever it is evaluated.
     fn steady_place(&self, e: &Expr, touched: &HashSet<String>) -> bool {
         match &e.kind {
             ExprKind::Name(_) => true,
@@ -455,7 +457,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Names that are written to among these tokens, or may be.
+    /// The names that these tokens may write to. There may be too many.
     pub(super) fn touched(&self, tokens: std::ops::Range<usize>) -> HashSet<String> {
         self.names_where(tokens, |p, before, behind| {
             let writes = |i: usize| WRITES.iter().any(|w| p.punct_at(i, w));
@@ -463,15 +465,15 @@ impl Parser<'_> {
         })
     }
 
-    /// Names whose address is taken among these tokens, or may be.
+    /// The names whose address these tokens may take. There may be too many.
     pub(super) fn taken(&self, tokens: std::ops::Range<usize>) -> HashSet<String> {
         self.names_where(tokens, |p, before, _| {
             before.is_some_and(|b| p.punct_at(b, "&"))
         })
     }
 
-    /// The words for which something holds of the tokens before and behind them, brackets apart. All
-    /// words where there is assembly, which writes to what it names.
+    /// The words for which `holds` is true of the tokens before and after them, with parentheses around the word
+    /// skipped. If there is inline assembly, all words, since it may write to any operand.
     fn names_where(
         &self,
         tokens: std::ops::Range<usize>,
@@ -493,7 +495,7 @@ impl Parser<'_> {
                 behind += 1;
             }
             let before = before.checked_sub(1).filter(|b| *b >= tokens.start);
-            // Brackets around it are passed over on one side alone, too: that finds too many.
+            // Also test the adjacent tokens. Unbalanced parentheses are skipped as well, which may find too many words.
             let bare = i.checked_sub(1).filter(|b| *b >= tokens.start);
             if asm || holds(self, before, behind) || holds(self, bare, i + 1) {
                 found.extend(self.word_at(i));
@@ -503,7 +505,7 @@ impl Parser<'_> {
     }
 }
 
-/// The compound literal that names an object, or the object that it names a part of.
+/// The compound literal that an lvalue names, or of which it names a part.
 fn literal_named(e: &Expr) -> Option<Range> {
     match &e.bare().kind {
         ExprKind::Compound(..) => Some(e.range),
@@ -515,7 +517,7 @@ fn literal_named(e: &Expr) -> Option<Range> {
     }
 }
 
-/// Whether it names an object.
+/// Whether an expression is an lvalue.
 fn is_place(e: &Expr) -> bool {
     match &e.bare().kind {
         ExprKind::Name(_)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a declaration begins with: its specifiers, and with them structs, unions and enums.
+//! Parses the specifiers of declarations, with attributes, structs, unions and enums.
 
 use super::{Name, Parser, Range, Result};
 use crate::lex::Kind;
@@ -11,9 +11,10 @@ use std::rc::Rc;
 pub(super) struct Specs {
     pub ty: Type,
     pub typedef: bool,
-    /// `static`, `extern`, `_Thread_local`, `constexpr`: initialised before the program runs.
+    /// `static`, `extern`, `_Thread_local`, `constexpr`: the initialiser must be constant.
     pub constant: bool,
-    /// The type comes from the initialiser, or the object cannot be assigned to.
+    /// The declaration cannot be separated from its initialiser: that determines the type, or the object cannot be
+    /// assigned to.
     pub fixed: bool,
 }
 
@@ -71,7 +72,7 @@ const PLAIN: &[&str] = &[
     "_Accum",
 ];
 
-/// Words of the compiler that name a type, as typedefs would.
+/// Types that the compiler predefines by name.
 const BUILTIN: &[&str] = &[
     "__builtin_va_list",
     "__int128_t",
@@ -104,7 +105,7 @@ const ALIGNAS: &[&str] = &["_Alignas", "alignas"];
 pub(super) const STATIC_ASSERT: &[&str] = &["_Static_assert", "static_assert"];
 
 impl Parser<'_> {
-    /// Whether a type, or the specifiers of a declaration, begin at this token.
+    /// Whether a type or the specifiers of a declaration begin at this token.
     pub(super) fn is_type(&self, i: usize) -> bool {
         let Some(word) = self.word_at(i) else {
             return false;
@@ -125,7 +126,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Attributes, `asm` names, alignments: what may stand between the parts of a declaration.
+    /// Skips attributes, `asm` names and alignments, which may stand between the parts of a declaration.
     pub(super) fn attributes(&mut self) -> Result<()> {
         loop {
             let asm = self.one_of(ASM) && self.punct_at(self.at + 1, "(");
@@ -244,7 +245,7 @@ impl Parser<'_> {
             return self.stop("a declaration");
         }
         if inferred && words.is_empty() && found.is_none() {
-            // C23's `auto x = ...`; before it, an `int`, which is what is written then, too.
+            // `auto x = ...` takes its type from the initialiser in C23, and is an `int` in earlier C.
             specs.fixed = true;
             found = Some(types::unknown());
         }
@@ -271,14 +272,14 @@ impl Parser<'_> {
         Ok(specs)
     }
 
-    /// Attributes that make another type of a type, as they are written.
+    /// The attributes as text, if they make a different type of a type, such as a vector.
     fn shape(&self, attributes: Range) -> Option<String> {
         const SHAPES: [&str; 4] = ["vector_size", "ext_vector_type", "__mode__", "mode ("];
         let text = self.words(attributes);
         SHAPES.iter().any(|a| text.contains(a)).then_some(text)
     }
 
-    /// Attributes that change how a function is called, as they are written; empty: none do.
+    /// The attributes as text, if they select a calling convention; otherwise empty.
     pub(super) fn convention(&self, attributes: std::ops::Range<usize>) -> String {
         const CONVENTIONS: [&str; 14] = [
             "ms_abi",
@@ -310,7 +311,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `target("...")` among the attributes of a declaration, as they are written.
+    /// The attributes `target("...")` of a declaration, as text.
     pub(super) fn targets_in(&self, declaration: std::ops::Range<usize>) -> Vec<String> {
         let begins = |i: &usize| {
             let named = self.is_word_at(*i, "target") || self.is_word_at(*i, "__target__");
@@ -328,7 +329,7 @@ impl Parser<'_> {
             .collect()
     }
 
-    /// `__attribute__((transparent_union))`, behind a union or a typedef of it.
+    /// Marks a union as transparent if `__attribute__((transparent_union))` follows it or a typedef of it.
     fn mark_transparent(&mut self, ty: &Type, attributes: Range) {
         let found = (attributes.start..attributes.end).any(|i| {
             self.is_word_at(i, "transparent_union") || self.is_word_at(i, "__transparent_union__")
@@ -348,7 +349,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The attributes behind a declarator, and the type that it has with them.
+    /// Parses the attributes after a declarator, and returns the type with them.
     pub(super) fn attributes_of(&mut self, ty: Type) -> Result<Type> {
         let start = self.at;
         self.attributes()?;
@@ -396,7 +397,7 @@ impl Parser<'_> {
         Ok(ty)
     }
 
-    /// Whether a name among these tokens means something that a function has.
+    /// Whether one of these tokens is a name that is local to a function.
     fn names_local(&self, mut tokens: std::ops::Range<usize>) -> bool {
         let inner = &self.scopes[1..];
         let local = |name: String| {
@@ -406,7 +407,7 @@ impl Parser<'_> {
         tokens.any(|i| self.word_at(i).is_some_and(local))
     }
 
-    /// The tag of a struct, union or enum: found, or made.
+    /// The index of the tag of a struct, union or enum; adds it if it is new.
     fn tag(&mut self, word: &'static str, name: Option<String>, defines: bool) -> usize {
         if let Some(n) = &name {
             let here = self.scopes.last().and_then(|s| s.tags.get(n).copied());
@@ -564,7 +565,7 @@ fn quals_are_none(ty: &Type) -> bool {
     types::unqualified(ty) == *ty
 }
 
-/// A type with more qualifiers.
+/// A type with additional qualifiers.
 fn requalified(ty: &Type, more: &str) -> Type {
     if more.is_empty() {
         return ty.clone();

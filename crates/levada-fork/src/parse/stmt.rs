@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Statements: what a fork is the whole of, and the jumps that leave its block or enter it.
+//! Parses statements: forks that are statements, and jumps that leave or enter the block of a fork.
 
 use super::expr::ExprKind;
 use super::specifiers::{ASM, STATIC_ASSERT};
@@ -10,12 +10,12 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 impl Parser<'_> {
-    /// A block with its braces, and a scope of its own.
+    /// Parses a block with its braces, in a scope of its own.
     pub(super) fn compound(&mut self) -> Result<()> {
         self.block(false)
     }
 
-    /// The same; whether its last statement is its value, as in `({ ... })`.
+    /// Parses a block. `valued`: the block has the value of its last statement, as in `({ ... })`.
     pub(super) fn block(&mut self, valued: bool) -> Result<()> {
         self.deeper(|p| {
             let outer = std::mem::replace(&mut p.body.valued, valued);
@@ -29,7 +29,7 @@ impl Parser<'_> {
         })
     }
 
-    /// To before the closing brace.
+    /// Parses declarations and statements up to the closing brace.
     pub(super) fn block_items(&mut self) -> Result<()> {
         while !self.is("}") {
             if self.at >= self.tokens.len() {
@@ -63,7 +63,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `__attribute__((fallthrough));`, `[[fallthrough]];`, or an attribute of a statement.
+    /// Whether attributes of a statement begin here, such as `[[fallthrough]];`.
     fn is_attribute_statement(&self) -> bool {
         self.is_attribute(self.at) && !self.type_follows_attributes()
     }
@@ -176,11 +176,11 @@ impl Parser<'_> {
         result
     }
 
-    /// `(condition)`.
-    fn condition(&mut self, looped: bool) -> Result<()> {
+    /// Parses `(condition)`. `breakable`: it is that of a loop or switch ([`Around::Condition`]).
+    fn condition(&mut self, breakable: bool) -> Result<()> {
         self.expect("(")?;
         self.body.around_parens += 1;
-        let e = if looped {
+        let e = if breakable {
             self.around(Around::Condition, Self::expression)?
         } else {
             self.expression()?
@@ -274,7 +274,7 @@ impl Parser<'_> {
         self.after_label()
     }
 
-    /// What a label stands before: a statement, or (GNU C, C23) nothing or a declaration.
+    /// Parses what follows a label: a statement, or (in GNU C and C23) a declaration or nothing.
     fn after_label(&mut self) -> Result<()> {
         if self.is("}") {
             return Ok(());
@@ -334,7 +334,7 @@ impl Parser<'_> {
                             "fork-left-from-condition",
                             range,
                             format!("this `{word}` would leave a fork in the condition of a loop"),
-                            "compilers differ about which loop this means",
+                            "compilers disagree about which loop this leaves",
                             "fork in a statement of the loop, and test the result",
                         );
                     }
@@ -362,8 +362,8 @@ impl Parser<'_> {
                         end: self.at,
                     },
                     "a computed goto in the block of a fork may leave it unjoined",
-                    "where this goes is not known",
-                    "write a switch, or move the goto behind the fork",
+                    "the target of this jump is not known",
+                    "write a switch, or move the goto after the fork",
                 );
             }
             return Ok(());
@@ -442,7 +442,7 @@ impl Parser<'_> {
             twice: false,
         };
         if let Some(before) = self.body.labels.insert(name.clone(), label) {
-            // Only with __label__, in different blocks.
+            // Valid with __label__ in different blocks.
             let now = self.body.labels.get_mut(&name).expect("just inserted");
             now.twice = true;
             if now.forks.len() < before.forks.len() {
@@ -475,10 +475,10 @@ impl Parser<'_> {
                     range,
                     "`asm goto` in the block of a fork may leave it unjoined",
                     "the fork is still open here",
-                    "move the asm into a function that the block calls, or behind the fork",
+                    "move the asm into a function that the block calls, or after the fork",
                 );
             }
-            // Its labels are the words behind the last colon.
+            // Its labels follow the last colon.
             let colon = (open..self.at).rev().find(|&i| self.punct_at(i, ":"));
             for i in colon.unwrap_or(self.at)..self.at {
                 if let Some(label) = self.word_at(i) {
@@ -494,12 +494,13 @@ impl Parser<'_> {
         self.expect(";")
     }
 
-    /// All labels of the function are known: which gotos leave or enter the blocks of forks.
+    /// Resolves the gotos at the end of a function, when all its labels are known: which leave or enter the block of a
+    /// fork.
     pub(super) fn end_of_body(&mut self) {
         let body = std::mem::take(&mut self.body);
         for goto in &body.gotos {
             let Some(label) = body.labels.get(&goto.label) else {
-                // The C compiler says so.
+                // The C compiler reports a missing label.
                 continue;
             };
             let shared = goto.forks.iter().zip(&label.forks);
@@ -523,9 +524,9 @@ impl Parser<'_> {
             self.refuse(
                 "fork-left-from-inside",
                 *range,
-                format!("a goto to `{label}` in the function around may leave the block of a fork"),
+                format!("a goto to `{label}` in the outer function may leave the block of a fork"),
                 "the fork would never be joined",
-                "return something by which the caller knows that it is to jump",
+                "return a value that tells the caller to jump",
             );
         }
         for (name, at) in &body.addressed {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The types of expressions, where a fork needs them: of what is called, and of arguments that no
-//! prototype describes. None where they are not known.
+//! The types of expressions, as far as forks need them: of called expressions, and of arguments without a prototype.
+//! `None` is an unknown type.
 
 use super::expr::{Expr, ExprKind};
 use super::{Name, Parser};
@@ -94,7 +94,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The value of a constant expression, where it can be told.
+    /// The value of a constant integer expression; `None` if it cannot be computed here.
     pub(super) fn value_of(&self, e: &Expr) -> Option<i128> {
         match &e.kind {
             ExprKind::Number => self.integer_value(e.range.start),
@@ -129,14 +129,14 @@ impl Parser<'_> {
                     ">>" if (0..63).contains(&b) && a >= 0 => Some(a >> b),
                     _ => None,
                 };
-                // Wider than any number here: it is not what the compiler computes.
+                // The compiler computes in at most 64 bits: a wider value is not the one that it would have.
                 value.filter(|v| *v >= i64::MIN.into() && *v <= u64::MAX.into())
             }
             _ => None,
         }
     }
 
-    /// The usual arithmetic conversions, of the usual types.
+    /// The usual arithmetic conversions, for the standard types.
     fn common(&self, a: &Type, b: &Type) -> Option<Type> {
         const RANKS: [&str; 9] = [
             "int",
@@ -164,7 +164,7 @@ impl Parser<'_> {
         Some(types::plain(RANKS[a.max(b)]))
     }
 
-    /// Whether a number in it says that it has no sign.
+    /// Whether the expression contains a number with the suffix `u`.
     fn is_unsigned(&self, e: &Expr) -> bool {
         let mut tokens = self.tokens[e.range.start..e.range.end].iter();
         tokens.any(|t| t.kind == crate::lex::Kind::Number && self.spelled(t).contains(['u', 'U']))
@@ -220,7 +220,7 @@ impl Parser<'_> {
     }
 }
 
-/// One of the names of [`Parser::common`] for the words of an arithmetic type.
+/// The name in [`Parser::common`] of an arithmetic type that is written with these words.
 fn canonical(words: &str) -> Option<&'static str> {
     let count = |w| words.split(' ').filter(|x| *x == w).count();
     let known = ["int", "long", "unsigned", "signed", "float", "double"];
