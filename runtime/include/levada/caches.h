@@ -2,8 +2,9 @@
 /* Caches: maintenance hooks for a processor with a cache that is not coherent with the memory that
  * it shares with the host.
  *
- *   clean   writes back data written before, ahead of anything written later
- *   drop    invalidates: later reads come from memory; data not cleaned may be lost
+ *   clean       writes dirty lines back to memory, before any later store
+ *   invalidate  discards cached lines, so that later loads read memory; what was not cleaned may
+ *               be lost
  *
  * The remote side provides and calls them. The host maps the window uncached or is coherent, as
  * device files of the kernel (UIO, /dev/mem) and emulators are.
@@ -14,10 +15,11 @@
  *       that at most a ring that was already observed is lost.
  *   K2  Data is cleaned before the word that announces it, and that word before the doorbell
  *       is rung.
- *   K3  A word written by the other side is dropped before each read that must see its news;
- *       the data that it announces is dropped before it is read.
- *   K4  A dropped line holds no data of this side that is still needed. Memory that is given
- *       back has no dirty lines that could be written back later: it was cleaned or dropped.
+ *   K3  A word written by the other side is invalidated before each load that must see the newest
+ *       value; the data that it announces is invalidated before it is read.
+ *   K4  An invalidated line holds no data of this side that is still needed. Memory that is
+ *       returned to its owner has no dirty lines that could be written back later: each was
+ *       cleaned or invalidated.
  *
  * Freestanding programs call them through `lvd_remote_caches`, a table that the loader passes
  * (lvd_remote_hal). Without a table a hook costs a load and a branch, with LVD_CACHES=0 nothing.

@@ -3,7 +3,11 @@
  * every element.
  *
  *   put   write an element, not yet visible        push  publish all elements put
- *   get   read an element                          pop   free the space of all elements got
+ *   get   read an element in place                 pop   free the space of all elements got
+ *
+ * A side that has to wait parks: it arms its wake mark (_arm), passes a barrier, and checks the
+ * condition once more (_settled). Push and pop wake the other side when they reach its mark. The
+ * waiting itself, of threads and fibers, is in wait.h.
  *
  * The shared part (lvd_channel) is position-independent: the same bytes work in private memory, in
  * memory shared by processes, and in a window shared with a processor that has plain loads and
@@ -22,7 +26,8 @@
  *   C2  Space is reused only after every consumer has popped it.
  *   C3  A consumer that has armed and settled is woken by the push that reaches its mark; a
  *       producer that has armed and settled is woken by the pop that does. No lost wake-ups.
- *   C4  After end (or error), a consumer first gets everything pushed before it.
+ *   C4  After the producer has closed (also with an error), a consumer first gets everything that
+ *       was pushed before.
  *   C5  A side that waits below its threshold resumes as soon as the other side has flushed
  *       (released) as much as it needs to proceed; so no threshold causes a deadlock.
  *   C6  Whatever the shared part holds, no span reaches outside the ring or exceeds the
@@ -32,8 +37,8 @@
  * Memory order pairs (each is proven necessary under the model checker, runtime/model)
  *   push: store_release tail          -> refresh: load_acquire tail                  C1
  *   pop:  store_release head          -> refresh: load_acquire head                  C2
- *   leave: store_release state        -> refresh: load_acquire the consumer's state  C2
- *   end:  store_release state         -> lvd_ended: load_acquire state               C4
+ *   consumer_close: store_release state -> refresh: load_acquire the consumer's state  C2
+ *   producer_close: store_release state -> lvd_ended: load_acquire state               C4
  *   push: tail, [light], load armed   <> consumer: armed, [heavy], load tail         C3
  *   pop:  head, [light], load armed   <> producer: armed, [heavy], load head         C3
  *   flush:   flushed, [light], load armed  <> consumer: armed, [heavy], load flushed   C5
@@ -43,8 +48,9 @@
  * need no order among themselves: a waker that sees `armed` with an older `at` came before the
  * barrier, and then the side that settles sees the waker's cursor.
  *
- * Where a processor's cache is not coherent with the memory, its side cleans what it has written
- * and drops what it will read, by the rules of caches.h; elsewhere these calls compile to nothing.
+ * Where a processor's cache is not coherent with the memory, its side cleans the lines that it has
+ * written and invalidates those that it will read, by the rules of caches.h; elsewhere these calls
+ * compile to nothing.
  *
  * Thread-safety: one thread at a time per handle. The runtime passes a handle between threads only
  * through its inboxes, which order everything before against everything after.
@@ -91,13 +97,13 @@ typedef struct lvd_channel {
   /* Constant after creation. */
   LVD_ALIGNED(LVD_CACHE_LINE) uint32_t magic;
   uint32_t abi_version;
-  uint32_t line;
-  uint32_t elem_size;
-  uint32_t slots;    /* elements in the ring: a power of two */
-  uint32_t capacity; /* elements that may be in flight: 1 ... slots */
+  uint32_t line;      /* LVD_CACHE_LINE, bytes */
+  uint32_t elem_size; /* bytes */
+  uint32_t slots;     /* elements in the ring: a power of two */
+  uint32_t capacity;  /* elements that may be in flight: 1 ... slots */
   uint32_t consumers;
-  uint32_t flags;
-  int64_t data; /* offset of the ring from this header */
+  uint32_t flags; /* set of LVD_CHANNEL_MIRRORED */
+  int64_t data;   /* offset of the ring from this header, bytes */
   /* Written by the producer. */
   LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 tail; /* all elements before it may be read */
   lvd_a32 state;                            /* LVD_OPEN, LVD_CLOSED or 1 + an lvd_status */
@@ -108,13 +114,14 @@ typedef struct lvd_channel {
 #define LVD_CHANNEL_CAPACITY  (1u << 30) /* maximum capacity in elements */
 #define LVD_CHANNEL_CONSUMERS 4096u      /* maximum number of consumers */
 
+/* Bytes of the header of a channel; the ring is not included. */
 static inline size_t lvd_channel_header_size(uint32_t consumers) {
   return offsetof(lvd_channel, consumer) + consumers * sizeof(lvd_consumer_shared);
 }
 
-/* Initializes an empty channel at `ch` (lvd_channel_header_size bytes, aligned to LVD_CACHE_LINE) with
- * its ring of `slots` elements at `data`. The caller owns the memory, and has checked: slots is a
- * power of two, 1 <= capacity <= slots, elem_size >= 1, consumers >= 1. */
+/* Initializes an empty channel at `ch` (lvd_channel_header_size bytes, aligned to LVD_CACHE_LINE)
+ * with its ring of `slots` elements of `elem_size` bytes at `data`. The caller owns the memory, and
+ * has checked: slots is a power of two, 1 <= capacity <= slots, elem_size >= 1, consumers >= 1. */
 static inline void lvd_channel_init(lvd_channel *ch, void *data, uint32_t elem_size, uint32_t slots,
                                     uint32_t capacity, uint32_t consumers, uint32_t flags) {
   ch->magic = LVD_CHANNEL_MAGIC;
@@ -191,7 +198,8 @@ static inline lvd_status lvd_channel_layout_read(const lvd_channel *ch, size_t s
 /* The handles                                                                                */
 /* ------------------------------------------------------------------------------------------ */
 
-/* An object that can be woken: an entity, a thread, a doorbell. */
+/* An object that can be woken: an entity, a thread, a doorbell. wait.h provides one for threads and
+ * fibers (lvd_wait_point). */
 typedef struct lvd_waiter {
   bool (*wake)(struct lvd_waiter *self); /* true: it was waiting, and this call woke it */
 } lvd_waiter;
@@ -200,18 +208,18 @@ typedef struct lvd_waiter {
  * their low halves. A loop over single elements is fastest on a copy of the handle in a local
  * variable, which stays in registers; copy it back before the handle is used elsewhere. */
 typedef struct lvd_producer {
-  unsigned char *data;
-  uint64_t put;   /* the next element to put */
-  uint64_t limit; /* put may advance to here, as far as is known */
-  uint64_t pushed;
+  unsigned char *data; /* the ring */
+  uint64_t put;        /* the next element to put */
+  uint64_t limit;      /* put may advance to here, as far as is known */
+  uint64_t pushed;     /* all elements before it are published */
   lvd_a32 *tail;
   lvd_channel *channel;
-  lvd_waiter **peers; /* one per consumer; null: none to wake */
-  lvd_waiter *self;   /* what to wake when this side waits; null: it cannot wait */
-  uint32_t mask;
-  uint32_t elem_size;
-  uint32_t capacity;
-  uint32_t consumers;
+  lvd_waiter **peers;    /* one per consumer; null: none to wake */
+  lvd_waiter *self;      /* what to wake when this side waits; null: it cannot wait */
+  uint32_t mask;         /* slots - 1 */
+  uint32_t elem_size;    /* bytes */
+  uint32_t capacity;     /* elements */
+  uint32_t consumers;    /* number of consumers */
   uint32_t fenced;       /* [light] must be a seq_cst fence */
   uint32_t threshold;    /* >= 1: room at which a parked producer is woken */
   uint32_t await;        /* room awaited by an actor; 0: none (lvd_await_room) */
@@ -223,27 +231,28 @@ typedef struct lvd_producer {
 } lvd_producer;
 
 typedef struct lvd_consumer {
-  const unsigned char *data;
-  uint64_t got;   /* the next element to get */
-  uint64_t limit; /* got may advance to here, as far as is known */
-  uint64_t popped;
+  const unsigned char *data; /* the ring */
+  uint64_t got;              /* the next element to get */
+  uint64_t limit;            /* got may advance to here, as far as is known */
+  uint64_t popped;           /* the space of all elements before it is free */
   lvd_consumer_shared *lines;
   lvd_channel *channel;
-  lvd_waiter *peer; /* the producer; null: none to wake */
-  lvd_waiter *self; /* what to wake when this side waits; null: it cannot wait */
-  uint32_t mask;
-  uint32_t elem_size;
-  uint32_t capacity;
+  lvd_waiter *peer;   /* the producer; null: none to wake */
+  lvd_waiter *self;   /* what to wake when this side waits; null: it cannot wait */
+  uint32_t mask;      /* slots - 1 */
+  uint32_t elem_size; /* bytes */
+  uint32_t capacity;  /* elements */
   uint32_t threshold; /* >= 1: elements at which a parked consumer is woken */
-  uint32_t fenced;
-  uint32_t await; /* elements awaited by an actor; 0: none (lvd_await_elements) */
-  bool end_seen;  /* the end of the stream has been reported */
-  bool mirrored;  /* the ring is mapped twice in a row */
-  bool corrupt;   /* the other side violated the protocol: no more transfers */
-  uint64_t wakes; /* counters: producer woken; times found empty */
+  uint32_t fenced;    /* [light] must be a seq_cst fence */
+  uint32_t await;     /* elements awaited by an actor; 0: none (lvd_await_elements) */
+  bool end_seen;      /* the end of the stream has been reported */
+  bool mirrored;      /* the ring is mapped twice in a row */
+  bool corrupt;       /* the other side violated the protocol: no more transfers */
+  uint64_t wakes;     /* counters: producer woken; times found empty */
   uint64_t empty;
 } lvd_consumer;
 
+/* Fill in a handle from a layout that was read from `ch`. Programs use the attach functions. */
 static inline void lvd_producer_make(lvd_producer *p, lvd_channel *ch, const lvd_channel_layout *s,
                                      lvd_waiter **peers, bool fenced) {
   p->data = (unsigned char *)ch + s->data;
@@ -283,9 +292,11 @@ static inline void lvd_consumer_make(lvd_consumer *c, lvd_channel *ch, const lvd
   c->wakes = c->empty = 0;
 }
 
-/* Creates private handles of a channel that this program has initialized in its private memory;
- * `peers` may be null. Both start at the shared cursors, so that a handle can be recreated after a
- * move or a restart. */
+/* Create private handles of a channel that this program has initialized in its private memory.
+ * `peers` points to one waiter per consumer, `peer` is that of the producer: push and pop wake
+ * them. They must outlive the handle; null: nothing is woken. To wait, the caller also sets `self`.
+ * `fenced`: lvd_channel_fenced (wait.h). Both handles start at the shared cursors, so that a handle
+ * can be recreated after a move or a restart. */
 static inline void lvd_producer_attach(lvd_producer *p, lvd_channel *ch, lvd_waiter **peers,
                                        bool fenced) {
   lvd_channel_layout s = lvd_channel_layout_of(ch);
@@ -298,9 +309,9 @@ static inline void lvd_consumer_attach(lvd_consumer *c, lvd_channel *ch, uint32_
 }
 
 /* The same in memory with untrusted writers, of which this side may access `size` bytes from `ch`.
- * LVD_E_ABI, LVD_E_CORRUPT: as for lvd_channel_layout_read; LVD_E_ARGUMENT: the elements do not have
- * `elem_size` bytes, or there is no consumer `index`. [light] is a fence here, since membarrier
- * does not reach the cores of another process. */
+ * LVD_E_ABI, LVD_E_CORRUPT: as for lvd_channel_layout_read; LVD_E_ARGUMENT: the elements do not
+ * have `elem_size` bytes, or there is no consumer `index`. [light] is a fence here, since
+ * membarrier does not reach the cores of another process. */
 static inline lvd_status lvd_producer_attach_shared(lvd_producer *p, lvd_channel *ch, size_t size,
                                                     uint32_t elem_size, lvd_waiter **peers) {
   lvd_channel_layout s;
@@ -362,7 +373,8 @@ static inline void lvd_elements_invalidate(const lvd_consumer *c, uint64_t from,
 /* Producer                                                                                   */
 /* ------------------------------------------------------------------------------------------ */
 
-/* A consumer wrote a value that the protocol cannot produce: no room from now on. */
+/* A consumer wrote a value that the protocol cannot produce: there is no room from now on. Returns
+ * 0, the room. */
 static inline uint32_t lvd_producer_refuse(lvd_producer *p) {
   p->corrupt = true;
   p->limit = p->put;
@@ -412,10 +424,10 @@ static inline uint32_t lvd_put_contiguous(const lvd_producer *p) {
 /* Declares `n` elements of the span as written. They become visible at the push. */
 static inline void lvd_put_done(lvd_producer *p, uint32_t n) { p->put += n; }
 
-/* Prefetches the cache line LVD_PREFETCH_DISTANCE bytes after `at` for writing or reading: with producer and
- * consumer on different cores, a miss costs ten times as much as the work on a line. A hint: any
- * address is allowed. */
-#define LVD_PREFETCH_DISTANCE 512
+/* Prefetch the cache line LVD_PREFETCH_DISTANCE bytes after `at` for writing or reading: with
+ * producer and consumer on different cores, a miss costs ten times as much as the work on a line.
+ * These are hints: any address is allowed. */
+#define LVD_PREFETCH_DISTANCE 512 /* bytes */
 static inline void lvd_prefetch_write(const void *at) {
 #if defined(__x86_64__)
   /* For the oldest processors the builtin would prefetch for reading only. */
@@ -428,7 +440,8 @@ static inline void lvd_prefetch_read(const void *at) {
   __builtin_prefetch((const char *)at + LVD_PREFETCH_DISTANCE, 0);
 }
 
-/* Puts one element of type T; there must be room. The producer is evaluated once. */
+/* Puts one element of type T, given as an expression; there must be room (lvd_room). `p` is
+ * evaluated once. */
 #define LVD_PUT(p, T, ...)                                                                         \
   do {                                                                                             \
     lvd_producer *lvd_p_ = (p);                                                                    \
@@ -522,9 +535,10 @@ static inline bool lvd_producer_ready(lvd_producer *p, uint32_t want) {
   return true;
 }
 
-/* Sets the room at which the producer is woken (`want` <= capacity). True: it can proceed; do not
- * sleep. Before sleeping the caller must settle: lvd_os_barrier (or a seq_cst fence if p->fenced),
- * then lvd_producer_settled, which returns true likewise. Disarm after the wait. */
+/* Sets the room at which the producer is woken (`want` <= capacity, elements). True: it can
+ * proceed and must not sleep. Before sleeping the caller must settle: the barrier lvd_os_barrier of
+ * the library (or a seq_cst fence if p->fenced), then lvd_producer_settled, which returns true
+ * likewise. Disarm after the wait. */
 static inline bool lvd_producer_arm(lvd_producer *p, uint32_t want) {
   uint32_t empty = (uint32_t)p->put - p->capacity, mark = lvd_room_mark(p, want);
   p->full++;
@@ -553,7 +567,8 @@ static inline void lvd_producer_disarm(lvd_producer *p) {
 /* Consumer                                                                                   */
 /* ------------------------------------------------------------------------------------------ */
 
-/* The producer wrote a value that the protocol cannot produce: no elements from now on. */
+/* The producer wrote a value that the protocol cannot produce: there are no elements from now on.
+ * Returns 0, the number of elements. */
 static inline uint32_t lvd_consumer_refuse(lvd_consumer *c) {
   c->corrupt = true;
   c->limit = c->got;
@@ -577,7 +592,7 @@ LVD_NOINLINE uint32_t lvd_elements_refresh(lvd_consumer *c) {
 static inline uint32_t lvd_elements(lvd_consumer *c, uint32_t want) {
   int64_t n = (int64_t)(c->limit - c->got);
   if (LVD_LIKELY(n >= (int64_t)want)) return (uint32_t)n;
-  lvd_consumer apart = *c; /* as for the producer */
+  lvd_consumer apart = *c; /* a copy, as in lvd_room */
   n = lvd_elements_refresh(&apart);
   c->limit = apart.limit;
   c->corrupt = apart.corrupt;
@@ -597,7 +612,8 @@ static inline uint32_t lvd_get_edge(const lvd_consumer *c) {
 /* Declares `n` elements of the span as read. Their space is freed at the pop. */
 static inline void lvd_get_done(lvd_consumer *c, uint32_t n) { c->got += n; }
 
-/* The next element, of type T; it must be available. */
+/* The next element, of type T; it must be available (lvd_elements). `c` is evaluated three times:
+ * no side effects. */
 #define LVD_GET(c, T) (((const T *)(const void *)(c)->data)[(uint32_t)((c)->got++) & (c)->mask])
 
 /* Wakes the producer if its mark is reached; with `parking`, also if it can make progress. */
@@ -645,8 +661,8 @@ static inline lvd_status lvd_end_status(lvd_consumer *c, uint32_t state) {
   return why == LVD_OK ? LVD_E_EOF : (lvd_status)why;
 }
 
-/* Has the stream ended? LVD_OK: elements are available or may come. LVD_E_EOF: after the last
- * element; or the error with which the producer ended; or LVD_E_CORRUPT. */
+/* Has the stream ended? LVD_OK: elements are available or may come. LVD_E_EOF: the producer has
+ * closed, and all elements were got; or the error with which it closed; or LVD_E_CORRUPT. */
 static inline lvd_status lvd_ended(lvd_consumer *c) {
   lvd_cache_invalidate(&c->channel->tail, LVD_CACHE_LINE);
   uint32_t state = lvd_load_acquire_u32(&c->channel->state);
@@ -702,8 +718,8 @@ static inline bool lvd_consumer_arm(lvd_consumer *c, uint32_t need) {
   lvd_cache_clean(m, sizeof *m);
   return lvd_consumer_ready(c, need);
 }
-/* After the barrier: true if the consumer can proceed after all, or if the stream has ended, which
- * is reported once. */
+/* To call after the barrier. True: the consumer can proceed and must not sleep, or the stream has
+ * ended (which is reported once). */
 static inline bool lvd_consumer_settled(lvd_consumer *c, uint32_t need) {
   lvd_cache_invalidate(&c->channel->tail, LVD_CACHE_LINE);
   bool ended = lvd_load_relaxed_u32(&c->channel->state) != LVD_OPEN;
