@@ -5,7 +5,7 @@
  * The runtime calls `run` on one worker at a time, after an item that the actor waited for has
  * arrived. `run` fires as often as it can, and returns
  *   LVD_RUN_WAIT   it cannot fire, and has declared the wake conditions with lvd_await_*; the
- *              runtime calls it again once one of them holds, and not before.
+ *                  runtime calls it again once one of them holds, and not before.
  *   LVD_RUN_YIELD  it could continue, but yields (lvd_should_yield returned true).
  *   LVD_RUN_DONE   it will never fire again; its outputs end.
  * The runtime publishes everything put and got when `run` returns. `run` may call lvd_push and
@@ -37,25 +37,25 @@ typedef struct lvd_action_class {
 } lvd_action_class;
 
 /* Outside of natives, `run` may be abandoned at any instruction: it holds no lock and owns nothing
- * but its state. Compiled CAL has this flag; an action of such an actor that exceeds the time
- * limit can be stopped. */
+ * but its state. Compiled CAL has this flag. Only an actor with this flag can be stopped when an
+ * action exceeds the time limit (lvd_runtime_options.action_time_limit_ns). */
 #define LVD_CLASS_ABANDONABLE 1u
 
-/* `run` may block, through lvd_run_blocking (native.h): it is called on a stack of its own, and while
- * it waits the worker runs other work. What it has put and got before is published. Compiled CAL
- * has this flag where it calls native functions or prints. */
+/* `run` may block, through lvd_run_blocking (native.h): it is called on a stack of its own, and
+ * while it waits the worker runs other work. What it has put and got before is published. Compiled
+ * CAL has this flag where it calls native functions or prints. */
 #define LVD_CLASS_CAN_BLOCK 2u
 
-/* A firing that waits in lvd_wait_input_restartable (native.h) has had no effect yet: it may be discarded, and
- * repeated by a new version, or not at all when the application drains. For actors without inputs.
- */
+/* A firing that waits in lvd_wait_input_restartable (native.h) has had no effect yet, so it may be
+ * discarded: a new version repeats it, and an application that drains does not. For actors without
+ * inputs. */
 #define LVD_CLASS_RESTARTABLE 4u
 
-/* A variable of an actor's state. It is common to two versions of a class if name and type are
- * equal. */
+/* A variable of an actor's state. An upgrade copies it if both versions of the class have a
+ * variable of this name and type. */
 typedef struct lvd_state_var {
   const char *name, *type;
-  uint32_t offset, size; /* bytes */
+  uint32_t offset, size; /* in the state, bytes */
   bool text;             /* it consists of pointers to strings */
 } lvd_state_var;
 
@@ -106,18 +106,19 @@ struct lvd_actor {
   bool in_guard;
 };
 
-/* Should run return LVD_RUN_YIELD soon? Loads one rarely changing cache line: check once per firing,
- * or once per bounded loop of firings. */
+/* Should run return LVD_RUN_YIELD soon? Loads one rarely changing cache line: check once per
+ * firing, or once per bounded loop of firings. */
 static inline bool lvd_should_yield(const lvd_actor *self) {
   return LVD_UNLIKELY(lvd_load_relaxed_u32(self->yield) != 0);
 }
 
-/* Before LVD_RUN_WAIT: wake this actor when input `port` has `n` elements (n <= its capacity). */
+/* Call before returning LVD_RUN_WAIT: wakes this actor when input `port` has `n` elements (n <= its
+ * capacity). */
 static inline void lvd_await_elements(lvd_actor *self, uint32_t port, uint32_t n) {
   self->in[port].await = n;
 }
-/* Before LVD_RUN_WAIT: wake it when output `port` has room for `n` elements. Any awaited condition
- * wakes. */
+/* The same for room for `n` elements on output `port`. If several conditions are awaited, the first
+ * that holds wakes the actor. */
 static inline void lvd_await_room(lvd_actor *self, uint32_t port, uint32_t n) {
   self->out[port].await = n;
 }
@@ -141,7 +142,8 @@ LVD_API LVD_NORETURN LVD_COLD void lvd_actor_fail(lvd_actor *self, lvd_fault_kin
                                                   uint32_t line, const char *format, ...)
     LVD_PRINTF(4, 5);
 
-/* Checks in compiled code. `i` is unsigned, so a negative index is a large one. */
+/* Checks in compiled code; they fail the application like lvd_actor_fail. `i` is unsigned, so a
+ * negative index is a large one. */
 static inline void lvd_check_index(lvd_actor *self, uint64_t i, uint64_t n, uint32_t line) {
   if (LVD_UNLIKELY(i >= n))
     lvd_actor_fail(self, LVD_FAULT_INDEX, line, "index %lld of a list of %llu", (long long)i,
@@ -152,8 +154,8 @@ static inline void lvd_check_divisor(lvd_actor *self, bool nonzero, uint32_t lin
 }
 
 /* ------------------------------------------------------------------------------------------ */
-/* A network of actors: constant tables from which an application is loaded, any number of    */
-/* times.                                                                                     */
+/* A network of actors: constant tables, from which any number of applications are loaded     */
+/* (lvd_app_load)                                                                             */
 /* ------------------------------------------------------------------------------------------ */
 
 typedef struct lvd_actor_desc {
@@ -175,7 +177,7 @@ typedef struct lvd_channel_desc {
   lvd_port_ref from; /* {LVD_EXTERNAL, 0}: the program puts */
   uint32_t consumers;
   const lvd_port_ref *to;
-  uint32_t elem_size;
+  uint32_t elem_size; /* bytes */
   uint32_t capacity;  /* elements; 0: automatic */
   uint32_t threshold; /* elements that wake a parked consumer; 0: automatic */
 } lvd_channel_desc;

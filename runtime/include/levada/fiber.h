@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Fiber: a procedure with a stack of its own that can wait. Fibers run on the same workers as
- * actors; a thousand waiting fibers need no thousand threads.
+ * actors, so a thousand waiting fibers need no threads beyond the workers.
  *
  * A fiber belongs to an application and to one worker. It runs until it waits (lvd_wait_*,
- * streams, lvd_fiber_yield); it is not preempted in favour of other fibers of the worker. It
- * migrates only when its core is removed (lvd_core_reserve), and only while it waits: so do not keep
- * the address of a thread-local variable, errno included, across a wait.
+ * streams, lvd_fiber_yield). A running fiber is not interrupted for another one, with two
+ * exceptions: for an urgent one; and a fiber of a C program that is loaded into a host (program.h)
+ * is suspended by a signal when it computes for longer than a time slice while other work is ready.
+ * A fiber migrates only when its core is removed (lvd_core_reserve), and only while it waits: so do
+ * not keep the address of a thread-local variable, errno included, across a wait.
  *
  * Each stack has a guard page: an overflow, also one found at the entry of a call of this library,
  * is a fault that names the fiber (LVD_FAULT_STACK) and ends its application only. An overflow
@@ -25,7 +27,8 @@ extern "C" {
 
 typedef struct lvd_fiber lvd_fiber;
 
-/* Where a fiber runs: one of these. */
+/* Where a fiber runs (lvd_fiber_options.place): one of these. The running set has the workers whose
+ * core has not been removed. */
 #define LVD_ANYWHERE      0u /* the workers of the running set, round-robin */
 #define LVD_HERE          1u /* the caller's worker; from other threads like LVD_ANYWHERE */
 #define LVD_WORKER(index) ((index) + 2u)
@@ -35,40 +38,44 @@ typedef struct lvd_fiber_options {
   int32_t priority; /* 0 normal; higher runs first; clamped to -4 ... 3 */
   uint32_t place;   /* LVD_ANYWHERE, LVD_HERE, LVD_WORKER(i) */
   size_t stack;     /* bytes, rounded up to 16 KiB * 2^k, at most 8 MiB; 0: 64 KiB */
-  /* preempts what runs on its core: runs on a second thread of the core, in a higher scheduling
-   * class as far as the system allows */
+  /* it preempts what runs on its core, by running on a second thread of the core, in a real-time
+   * scheduling class if the system allows it */
   bool urgent;
 } lvd_fiber_options;
 
 /* Starts body(argument) as a fiber of `app`, which must be running. `options` may be null. With
  * `out` the caller owns the handle and must call lvd_fiber_join; otherwise the fiber is freed when
- * it ends. From any thread, fiber or actor. Errors: LVD_E_MEMORY; LVD_E_LIMIT
- * (lvd_runtime_options.entities: live ones, and smaller stacks kept for reuse); LVD_E_MAPPINGS
- * (the system's number of mappings); LVD_E_STATE (the application is not running). */
+ * it ends. From any thread, fiber or actor. Errors: LVD_E_MEMORY; LVD_E_LIMIT: there are as many
+ * actors and fibers as lvd_runtime_options.entities (smaller stacks that are kept for reuse count);
+ * LVD_E_MAPPINGS: the system's limit of memory mappings; LVD_E_STATE: the application is not
+ * running. */
 LVD_API lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *argument), void *argument,
                                    const lvd_fiber_options *options, lvd_fiber **out);
 
-/* Waits at most `timeout_ns` ns (negative: no limit) until it has ended, and frees the handle:
- * LVD_OK, or LVD_E_FAULT, LVD_E_STOPPED if it did not return by itself. After LVD_E_TIMEOUT,
- * LVD_E_CANCELLED of the caller and the like the handle is still valid; join again. */
+/* Waits at most `timeout_ns` ns (negative: no limit) until the fiber has ended, and frees the
+ * handle: LVD_OK; LVD_E_FAULT or LVD_E_STOPPED: it has ended, but its procedure did not return. A
+ * wait that ends early (LVD_E_TIMEOUT; LVD_E_CANCELLED: the caller was cancelled; and the like)
+ * leaves the handle valid; join again. */
 LVD_API lvd_status lvd_fiber_join(lvd_fiber *f, int64_t timeout_ns);
 
-/* All its waits, current and future, return LVD_E_CANCELLED. The fiber itself must then return. */
+/* Makes all waits of the fiber, current and future, return LVD_E_CANCELLED. The fiber then has to
+ * return by itself. From any thread, until lvd_fiber_join has freed the handle. */
 LVD_API void lvd_fiber_cancel(lvd_fiber *f);
 
 /* The fiber that runs on this thread; null on any other. */
 LVD_API lvd_fiber *lvd_fiber_self(void);
-/* A word of storage of the current fiber, null at its start, for the library that represents its
- * node (MCAPI). On any other thread returns a null pointer. */
+/* Fiber-local storage: the address of one pointer that belongs to the current fiber, null when the
+ * fiber starts. Used by liblevada-mcapi for the fiber's MCAPI node. Returns null if the caller is
+ * no fiber. */
 LVD_API void **lvd_fiber_local(void);
-/* Owned by the fiber. */
+/* The name of the fiber, "" if `f` is null. Owned by the fiber. */
 LVD_API const char *lvd_fiber_name(const lvd_fiber *f);
 
 /* Lets others of the same or a higher priority run first. No effect outside of fibers. */
 LVD_API void lvd_fiber_yield(void);
 
-/* Suspends the fiber for `ns` nanoseconds: LVD_OK, or LVD_E_CANCELLED, LVD_E_STOPPED earlier. A
- * thread sleeps. */
+/* Suspends the calling fiber for `ns` nanoseconds: LVD_OK, or earlier LVD_E_CANCELLED or
+ * LVD_E_STOPPED. A caller that is a thread sleeps. */
 LVD_API lvd_status lvd_fiber_sleep(int64_t ns);
 
 /* lvd_run_blocking (native.h) can be called in fibers too. */
@@ -82,12 +89,13 @@ typedef struct lvd_fiber_counters {
   bool waiting;
 } lvd_fiber_counters;
 
-/* Fills at most *count records and sets it to the number of fibers of the application. */
+/* Fills at most *count records, and sets *count to the number of fibers of the application. */
 LVD_API lvd_status lvd_app_fibers(lvd_app *app, lvd_fiber_counters *fiber, uint32_t *count);
 
-/* An application without a network, for fibers. It is started at once, and ends only after
- * lvd_app_close, which declares that no further fiber will be started from outside, when all its
- * fibers have ended: lvd_app_wait, lvd_app_unload. `options` may be null. */
+/* Creates and starts an application without a network, for fibers. lvd_app_close declares that no
+ * further fiber will be started from outside: the application ends when it was closed and all its
+ * fibers have ended. `options` may be null. The caller waits for the end by lvd_app_wait, and frees
+ * *out by lvd_app_unload. Errors are those of lvd_app_load. */
 LVD_API lvd_status lvd_app_open(lvd_runtime *rt, const lvd_app_options *options, lvd_app **out);
 LVD_API void lvd_app_close(lvd_app *app);
 

@@ -3,7 +3,9 @@
  * unloaded while others run.
  *
  * Unless stated otherwise, every function here is thread-safe and may be called by any thread that
- * is not a worker. */
+ * is not a worker. All functions that return an lvd_status return LVD_E_ARGUMENT for a null handle
+ * or an index that is out of range. The *running set* has the workers that may run: all whose core
+ * has not been reserved. */
 #ifndef LVD_RUNTIME_H
 #define LVD_RUNTIME_H
 
@@ -21,10 +23,10 @@ extern "C" {
 
 typedef struct lvd_runtime lvd_runtime;
 
-/* A worker runs the ready actor that priority and reserved rates (lvd_app_reserve_rate) select; among
- * equals the one that has been ready longest. With `round_robin`, equals run cyclically in the
- * order of loading, each at most once per round. Fibers are scheduled the same way in both cases.
- */
+/* A worker runs the ready actor that priority and reserved rates (lvd_app_reserve_rate) select;
+ * among equals the one that has been ready longest. With `round_robin`, equals run cyclically in
+ * the order of loading, each at most once per round. Fibers are scheduled the same way in both
+ * cases. */
 typedef struct lvd_runtime_options {
   uint32_t workers; /* 0: as many as the affinity mask and the container's CPU quota allow */
   uint32_t spin_us; /* microseconds that an idle worker polls before it sleeps; 0: 30 */
@@ -37,8 +39,8 @@ typedef struct lvd_runtime_options {
   /* Real-time priority, 1 to LVD_REALTIME_MAX, of the threads that run applications: they run
    * before all threads of the normal scheduling class. 0: normal class. */
   uint32_t realtime;
-  /* Limit of console output per application, in bytes per second (lvd_app_throttle_output in native.h).
-   * Credit that was not used in the last second is added. 0: no limit. */
+  /* Limit of console output per application, in bytes per second (lvd_app_throttle_output in
+   * native.h), with a burst of one second's output. 0: no limit. */
   uint64_t output_bytes_per_s;
   /* Called with `argument` on a thread of the runtime when a worker gets work after a period in
    * which all were idle (lvd_runtime_is_idle). Must not block or call a function that waits for a
@@ -51,7 +53,8 @@ typedef struct lvd_runtime_options {
  * that serve the workers. */
 #define LVD_REALTIME_MAX 97
 
-/* Does the system allow this process a runtime of that real-time priority? */
+/* Does the system allow this process a runtime of that real-time priority? Needs root or a
+ * sufficient RLIMIT_RTPRIO (`ulimit -r`). */
 LVD_API bool lvd_realtime_allowed(uint32_t realtime);
 
 /* Creates a runtime and starts its workers. `options` may be null. On LVD_OK the caller owns *out
@@ -62,13 +65,14 @@ LVD_API lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_ru
 /* Stops and unloads all applications, joins the workers, frees the runtime. */
 LVD_API void lvd_runtime_destroy(lvd_runtime *rt);
 
-/* Marks the calling thread as one that serves (controls) the runtime. If the workers have a
- * real-time priority, the thread gets a higher one, so that computing workers cannot starve it;
- * otherwise nothing changes. Threads that it creates start in the normal class. */
+/* Makes the calling thread a service thread: one that controls the runtime or wakes its fibers. If
+ * the workers have a real-time priority, the thread gets a higher one, so that computing workers
+ * cannot starve it; otherwise nothing changes. Threads that it creates start in the normal class.
+ */
 LVD_API void lvd_thread_set_service_priority(const lvd_runtime *rt);
-/* The priority of such a thread in the runtime of the caller's worker. 0: normal class, or
- * the caller is not on a worker. For a library that has a thread of its own which wakes fibers but
- * no runtime handle. */
+/* The real-time priority of service threads of the runtime on whose worker the caller runs; 0: the
+ * normal class, or the caller is not on a worker. For a library that has a service thread but no
+ * runtime handle. */
 LVD_API uint32_t lvd_service_priority(void);
 
 /* True if all workers have been idle for at least 500 ms, so that no thread of the runtime has a
@@ -80,20 +84,21 @@ LVD_API uint32_t lvd_worker_count(const lvd_runtime *rt);
 
 /* Removes the core of `worker` from the running set: the worker finishes its firing, its entities
  * (actors and fibers) migrate to other workers, and it sleeps. Returns when that is done.
- * LVD_E_STATE: it is the last core. lvd_core_release puts the core back; entities return only if they
- * are moved or placed again. */
+ * LVD_E_STATE: it is the last core. lvd_core_release puts the core back; entities return only if
+ * they are moved or placed again. */
 LVD_API lvd_status lvd_core_reserve(lvd_runtime *rt, uint32_t worker);
 /* Returns a reserved core to the running set. LVD_E_STATE: it is in the running set. */
 LVD_API lvd_status lvd_core_release(lvd_runtime *rt, uint32_t worker);
-/* lvd_core_reserve with a timeout in ns (negative: none). LVD_E_TIMEOUT: an entity is still there; `why`
- * (may be null) names it, and nothing has changed. */
+/* lvd_core_reserve with a timeout in ns (negative: none). LVD_E_TIMEOUT: an entity has not left in
+ * that time; `why` (may be null) names it, and nothing has changed. */
 LVD_API lvd_status lvd_core_reserve_timeout(lvd_runtime *rt, uint32_t worker, int64_t timeout_ns,
                                             char *why, size_t why_size);
 /* Reserves the core for `app`: actors of `app` stay on it or may be moved to it (lvd_app_move),
  * all other entities leave. In force until lvd_core_release or lvd_app_unload. When another
  * application continues from `app` (lvd_app_upgrade_from), the reservation passes to it. */
 LVD_API lvd_status lvd_core_reserve_for(lvd_app *app, uint32_t worker);
-/* Reserves for `app`, in the same way, a core that is already taken and not reserved. */
+/* Reserves for `app`, in the same way, a core that lvd_core_reserve has already removed from the
+ * running set. LVD_E_STATE: it is in the running set, or reserved for an application. */
 LVD_API lvd_status lvd_core_transfer(lvd_app *app, uint32_t worker);
 
 /* ------------------------------------------------------------------------------------------ */
@@ -158,52 +163,55 @@ LVD_API lvd_status lvd_app_pause_timeout(lvd_app *app, int64_t timeout_ns);
 LVD_API lvd_status lvd_app_resume(lvd_app *app);
 
 /* Drains the application: actors without inputs fire no more, elements in flight are processed,
- * then the application ends. Returns at once. A source that waits for input (lvd_wait_input_restartable in
- * native.h) ends at that point if its firing has had no effect yet (LVD_CLASS_RESTARTABLE,
- * lvd_actor.in_guard); any other firing that waits runs to its end first. LVD_E_NOT_FOUND: every actor
- * has inputs. A C program (program.h) is asked to return (lvd_app_is_draining, lvd_wait_input_restartable in
- * native.h); if it ignores that, it does not end. */
+ * then the application ends. Returns at once. A source that waits for input
+ * (lvd_wait_input_restartable in native.h) ends at that point if its firing has had no effect yet
+ * (LVD_CLASS_RESTARTABLE, lvd_actor.in_guard); any other firing that waits runs to its end first.
+ * LVD_E_NOT_FOUND: every actor has inputs. A C program (program.h) is asked to return
+ * (lvd_app_is_draining, lvd_wait_input_restartable in native.h); if it ignores that, it does not
+ * end. */
 LVD_API lvd_status lvd_app_drain(lvd_app *app);
-/* Cancels lvd_app_drain of a C program that has not observed it yet. LVD_E_STATE: it has observed
- * it, or is not draining. */
+/* Cancels lvd_app_drain of a C program that has not observed the request yet. LVD_E_STATE: it has
+ * observed it, or is not draining. */
 LVD_API lvd_status lvd_app_cancel_drain(lvd_app *app);
 
 /* Transfers the state of `old` to `app`. `old` must be paused or not started; `app` must be loaded
- * and not started. Copies actor state (lvd_state_schema) by actor name and class, whatever the parameter
- * values, and channel contents by the ports that the channel connects. Persistent data of natives
- * (lvd_app_persistent_data in native.h) moves when `old` ends.
+ * and not started. Copies actor state (lvd_state_schema) by actor name and class, whatever the
+ * parameter values, and channel contents by the ports that the channel connects. Persistent data of
+ * natives (lvd_app_persistent_data in native.h) moves when `old` ends.
  *
  * On success: call lvd_app_exit(old), wait until it has ended, then start `app`; do not unload
  * `app` before. Code of `old` and of its predecessors must stay loaded until `app` is unloaded or
  * lvd_app_has_unclaimed_data is false.
  *
  * On failure `old` is unchanged and may be resumed; `app` must be unloaded. LVD_E_STATE: not
- * possible now, see `why`: an actor is in the middle of a firing, or holds more than its new
- * version can take. LVD_E_MEMORY. */
+ * possible now, for example because an actor is in the middle of a firing, or a channel of `app`
+ * is too small for what the old one holds; `why` (may be null) receives a sentence, at most why_size
+ * bytes. LVD_E_MEMORY. */
 LVD_API lvd_status lvd_app_upgrade_from(lvd_app *app, lvd_app *old, char *why, size_t why_size);
 /* Lists state that actors common to both would not transfer because the class or the type of a
  * variable differs: one line each. Writes at most `size` bytes; returns the full length. */
 LVD_API size_t lvd_app_reset_report(const lvd_app *app, const lvd_app *old, char *text,
                                     size_t size);
 
-/* When `old` ends successfully by itself, its persistent data passes to `app`, which
- * is loaded and not started; null: it is freed with `old`. This is how a C program continues from
- * another one that drains. The lifetime of the code of `old` is as for lvd_app_upgrade_from. */
+/* When `old` ends successfully by itself, its persistent data passes to `app`, which must be loaded
+ * and not started (null: it is freed with `old`). So a C program continues from another one that
+ * drains. The lifetime of the code of `old` is as for lvd_app_upgrade_from. */
 LVD_API lvd_status lvd_app_set_data_successor(lvd_app *app, lvd_app *old);
 
-/* True if the application holds persistent data that no native has requested yet. They are freed by
- * functions in the code that made them, which must stay loaded. */
+/* True if the application holds persistent data that no native has requested yet. Functions in the
+ * code of `old` free that data, so this code must stay loaded. */
 LVD_API bool lvd_app_has_unclaimed_data(lvd_app *app);
 
-/* With `rests`, actors without inputs begin no firing; all others go on. Returns at once. */
+/* Holds the sources (`rests`), or lets them go: while they are held, actors without inputs begin no
+ * firing, and all others continue until nothing is left to do. Returns at once. */
 LVD_API lvd_status lvd_app_hold_sources(lvd_app *app, bool rests);
 
 /* Stops the application between two firings; lvd_app_wait then returns LVD_E_STOPPED. A system
  * call in which an actor or native blocks for 100 ms or more is interrupted by a signal (EINTR),
  * repeatedly until it returns. */
 LVD_API lvd_status lvd_app_stop(lvd_app *app);
-/* Like lvd_app_stop, but waits at most `timeout_ns` ns. LVD_E_TIMEOUT: the application ends when the
- * running firing has ended. */
+/* Like lvd_app_stop, but waits at most `timeout_ns` ns. LVD_E_TIMEOUT: the application ends when
+ * the running firing has ended. */
 LVD_API lvd_status lvd_app_stop_timeout(lvd_app *app, int64_t timeout_ns);
 
 /* Waits at most `timeout_ns` ns (negative: no limit) until the application has ended. LVD_OK: it
@@ -257,16 +265,17 @@ LVD_API lvd_consumer *lvd_app_consumer(lvd_app *app, uint32_t channel, uint32_t 
 typedef struct lvd_actor_counters {
   const char *name;
   uint32_t worker; /* index of its current worker */
-  /* index of its future worker: by lvd_app_move, or moved off a blocked worker */
+  /* index of the worker that it will run on next: it differs from `worker` after lvd_app_move, or
+   * when the runtime moves it off a blocked worker */
   uint32_t target;
   uint64_t firings;
   uint64_t activations; /* calls of run */
   uint64_t busy_ns;     /* ns spent in run, without those in which its worker waited for its core */
-  uint64_t longest_ns;  /* the longest call of run, measured likewise */
-  /* duration of the current call of run once it lasts for milliseconds; else 0 */
+  uint64_t longest_ns;  /* the longest call of run in ns, measured likewise */
+  /* duration of the current call of run in ns, once it has lasted for some ms; else 0 */
   uint64_t runs_ns;
-  bool waits;          /* it waits for a channel or for external input, or has ended */
-  bool waits_external; /* it waits for external input in the middle of a firing */
+  bool waits;          /* it waits for a channel or for input from outside, or has ended */
+  bool waits_external; /* it waits for input from outside in the middle of a firing */
 } lvd_actor_counters;
 
 typedef struct lvd_channel_counters {
@@ -298,7 +307,7 @@ LVD_API lvd_status lvd_app_counters(lvd_app *app, lvd_actor_counters *actor, uin
 /* CPU time in ns of the application's fibers, including forked calls and procedures. Sampled every
  * 4 ms; unbiased. */
 LVD_API uint64_t lvd_app_fibers_busy_ns(lvd_app *app);
-/* The same for the fibers on one worker. */
+/* The same for the fibers on one worker, in ns. */
 LVD_API uint64_t lvd_app_fibers_busy_on(lvd_app *app, uint32_t worker);
 /* Reads the counters of a worker. LVD_E_ARGUMENT: no such worker. */
 LVD_API lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker,
@@ -311,7 +320,8 @@ typedef struct lvd_fault {
   char message[256];
 } lvd_fault;
 
-/* The fault that ended the application; false if there was none. */
+/* The fault that ended the application; false if there was none. Its strings are valid until
+ * lvd_app_unload. */
 LVD_API bool lvd_app_fault(lvd_app *app, lvd_fault *out);
 
 /* Describes why the application does not progress (or, if it does, what waits for what): each

@@ -2,9 +2,12 @@
 /* Wait: the primitive that all blocking calls of the library use; events; channels between
  * threads.
  *
- * A fiber or thread waits through the wait point (lvd_wait_point) of the object that it waits for:
- * `self` of a channel end, or the one in an event. A fiber is suspended and its worker runs other
- * work; a thread that is no worker polls briefly, then sleeps in the kernel. */
+ * A fiber or thread waits through a wait point (lvd_wait_point): that of the channel end, which the
+ * program provides in `self` of the handle, or the one in an event. A fiber is suspended and its
+ * worker runs other work; a thread that is no worker polls briefly, then sleeps in the kernel.
+ *
+ * Every wait may be called by fibers and by threads of the program; actors use lvd_await_* instead
+ * (actor.h). */
 #ifndef LVD_WAIT_H
 #define LVD_WAIT_H
 
@@ -14,7 +17,8 @@
 extern "C" {
 #endif
 
-/* Wait point of one end. One fiber or thread waits at a time. */
+/* Wait point of one end of a channel, or of an event. One fiber or thread waits at a time. Give
+ * `&waiter` to this end's handle as `self`, and to the other end's handle as its peer. */
 typedef struct lvd_wait_point {
   lvd_waiter waiter;
   lvd_aptr parked;  /* an lvd_waiter: the fiber that waits here; null: a thread, on `asleep` */
@@ -24,20 +28,23 @@ typedef struct lvd_wait_point {
   uint64_t sleeps;  /* counter: times a fiber was suspended or a thread slept */
 } lvd_wait_point;
 
-/* Initializes a wait point in the caller's memory. */
+/* Initializes a wait point in the caller's memory, which must outlive both ends. */
 LVD_API void lvd_wait_point_init(lvd_wait_point *s, uint32_t spin_us);
 
-/* Wait until there is room for `n` elements, or until there are `n` (n <= capacity). `timeout_ns`
- * is in ns; negative: no limit. Before waiting, a producer flushes and a consumer releases. Return
- *   LVD_OK       the condition holds;
- *   LVD_E_EOF  the stream has ended with fewer than n elements left, which can still be
- *                read; or the error that the producer ended with;
- *   LVD_E_PEER_GONE   all consumers have left;
- *   LVD_E_CORRUPT  the other side has written a value that the protocol cannot produce;
- *   LVD_E_TIMEOUT   the timeout has passed;
- *   LVD_E_CANCELLED, LVD_E_STOPPED  the waiting fiber was cancelled, or its application ends;
- *   LVD_E_DEADLOCK  deadlock: all that could resume one another wait (stream.h);
- *   LVD_E_STATE  the handle has no `self`, or is an actor's (actors use lvd_await_*). */
+/* Wait until there is room for `n` elements, or until there are `n` elements (1 <= n <= capacity).
+ * `timeout_ns` is in ns; negative: no limit. Before waiting, a producer flushes and a consumer
+ * releases. Return
+ *   LVD_OK           the condition holds;
+ *   LVD_E_EOF        the stream has ended with fewer than n elements left, which can still be read
+ *                    (or, in its place, the error with which the producer closed);
+ *   LVD_E_PEER_GONE  all consumers have closed;
+ *   LVD_E_CORRUPT    the other side has written a value that the protocol cannot produce;
+ *   LVD_E_TIMEOUT    the timeout has passed;
+ *   LVD_E_CANCELLED  the waiting fiber was cancelled;
+ *   LVD_E_STOPPED    its application is being stopped;
+ *   LVD_E_DEADLOCK   the caller is part of a deadlock (stream.h);
+ *   LVD_E_STATE      the handle has no `self`, or is an actor's;
+ *   LVD_E_ARGUMENT   n is 0 or exceeds the capacity. */
 LVD_API lvd_status lvd_wait_room(lvd_producer *p, uint32_t n, int64_t timeout_ns);
 LVD_API lvd_status lvd_wait_elements(lvd_consumer *c, uint32_t n, int64_t timeout_ns);
 
@@ -45,23 +52,24 @@ LVD_API lvd_status lvd_wait_elements(lvd_consumer *c, uint32_t n, int64_t timeou
 /* Events: one-shot signals that carry 32 bits of data                                        */
 /* ------------------------------------------------------------------------------------------ */
 
-/* Any thread or fiber may set it; one at a time may wait. The caller owns the memory, which must
- * outlive the last lvd_event_set by another thread. */
+/* An event. Any thread or fiber may set it; one at a time may wait. The caller owns the memory,
+ * which must outlive the last lvd_event_set by another thread. */
 typedef struct lvd_event {
   lvd_wait_point wait_point;
-  /* 0, or 2^32 + data. Near the end of the struct, so that the data it announces can share its
-   * cache line. */
+  /* 0: not set; else 2^32 + data. Near the end of the struct, so that the data that it announces
+   * can share its cache line. */
   lvd_a64 word;
-  lvd_a32 armed; /* 1: a thread or fiber waits */
-  uint32_t fenced;
+  lvd_a32 armed;   /* 1: a thread or fiber waits */
+  uint32_t fenced; /* lvd_channel_fenced */
 } lvd_event;
 
 /* Initializes an event that is not set. */
 LVD_API void lvd_event_init(lvd_event *e);
-/* LVD_E_STATE: it is already set and not yet taken; its data are not overwritten. */
+/* Sets the event and wakes its waiter. LVD_E_STATE: it is already set and not yet taken; its data
+ * is not overwritten. */
 LVD_API lvd_status lvd_event_set(lvd_event *e, uint32_t data);
-/* Waits at most `timeout_ns` ns (negative: no limit) until it is set, and resets it. `data` may be
- * null. */
+/* Waits at most `timeout_ns` ns (negative: no limit) until it is set, and takes it: resets it and
+ * stores its data in *data (`data` may be null). Statuses as for lvd_wait_elements. */
 LVD_API lvd_status lvd_event_wait(lvd_event *e, uint32_t *data, int64_t timeout_ns);
 /* Is it set and not yet taken? Does not take it. */
 static inline bool lvd_event_is_set(const lvd_event *e) {
@@ -72,11 +80,11 @@ static inline bool lvd_event_is_set(const lvd_event *e) {
 /* Waiting for the first of several                                                           */
 /* ------------------------------------------------------------------------------------------ */
 
-/* A condition outside of channels and events that is announced by a bell, perhaps rung by another
- * process. A thread sleeps on the bell's word; the thread that listens to the bell wakes the wait
- * point of a fiber. */
+/* A condition other than those of channels and events, announced by a bell: a word that another
+ * thread or process changes (a doorbell). A thread that waits sleeps on this word; for a fiber, the
+ * thread that listens to the bell wakes `wait_point`. Used by liblevada-mcapi. */
 typedef struct lvd_wait_source {
-  bool (*look)(struct lvd_wait_source *w); /* has it come? called often */
+  bool (*look)(struct lvd_wait_source *w); /* does the condition hold? called often */
   /* Tells the other side to ring from now on (`armed`), or no longer; ends with a seq_cst fence. */
   void (*arm)(struct lvd_wait_source *w, bool armed);
   lvd_a32 *rung;             /* changes at each ring; may be in shared memory */
@@ -93,9 +101,9 @@ typedef struct lvd_wait_item {
   uint32_t n;
 } lvd_wait_item;
 
-/* Waits until one of `count` items (at most LVD_WAIT_ITEMS_MAX) is ready, or ends with a status of its own;
- * *which is its index. `timeout_ns` is in ns; negative: no limit. LVD_E_TIMEOUT, LVD_E_CANCELLED,
- * LVD_E_STOPPED: none was ready. */
+/* Waits until one of `count` items (at most LVD_WAIT_ITEMS_MAX) is ready, or has ended: *which is
+ * its index, and the status that of lvd_wait_room, lvd_wait_elements or the event. `timeout_ns` is
+ * in ns; negative: no limit. LVD_E_TIMEOUT, LVD_E_CANCELLED, LVD_E_STOPPED: no item was ready. */
 #define LVD_WAIT_ITEMS_MAX 64u
 LVD_API lvd_status lvd_wait_any(const lvd_wait_item *want, uint32_t count, int64_t timeout_ns,
                                 uint32_t *which);
