@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Fork: a call that another worker may steal while the caller continues, and that the caller makes
- * itself, as a direct call, if it was not stolen (fork-join with work stealing).
+/* Fork: a call that another worker may steal while the caller continues. At the join the caller
+ * makes the call itself, as a direct call, if it was not stolen (fork-join with work stealing).
+ *
+ * There are three ways to use it: write `y = f(x) !! { ... }` and compile with `levada cc`, the
+ * translator; write the macros below by hand; or call lvd_for and lvd_reduce for loops.
  *
  * A fork is a slot of a DEQUE: an array of cache lines that belongs to the stack that forks. The
  * owner pushes and joins at its head; thieves steal the oldest slot at its tail. Slots from `split`
@@ -67,14 +70,15 @@
  *   }
  *
  *   f(x) !! {}            the same without `v =`; void: `else` and LVD_FORK_OUT are omitted
- *   T v = f(x) !! {}      T v; before the braces (initialised const: through a non-const one)
+ *   T v = f(x) !! {}      T v; before the braces (if v is const: through a variable that is not)
  *   a[i++] += f(x) !! {}  T *lvd_p7 = &a[i++]; before the push, *lvd_p7 += in all branches
- *   return f(x) !! {}     into a variable in all branches, then return it
+ *   return f(x) !! {}     the result into a variable in all branches, then return it
  *   operand               the same as an expression, `({ ... })`; if other operands can observe
- *                         the order, each part is a step: those left of the fork, the fork, the
- *                         rest
- *   leaving the block     the value of `return` into a variable, the joins of the forks that are
- *                         left, then the jump. The result of f is still computed (side effects)
+ *                         the order of evaluation, each part is a step of its own: the operands
+ *                         left of the fork, the fork, the rest
+ *   leaving the block     first the value of `return` into a variable, then the joins of the forks
+ *                         that the jump leaves, then the jump. The call of f is still made (it may
+ *                         have side effects)
  *   names                 if f or a type is shadowed in the block: through a function lvd_call_g_1,
  *                         or a typedef, placed before g
  *   lvd_stolen()          in a function that uses it, after each join: lvd_stolen_set(0) after the
@@ -156,7 +160,7 @@ static inline __attribute__((always_inline)) lvd_fork_thread *lvd_forks_now(void
 #endif
 
 /* Slow path of a fork: no deque yet, no room, or work is requested. `bytes` is the content of the
- * slot's record, `size` bytes. Returns the slot to join. */
+ * slot's record, `size` its length in bytes. Returns the slot to join. */
 LVD_API LVD_COLD lvd_fork *lvd_fork_slow(void (*run)(lvd_fork *), const void *bytes, size_t size);
 /* Slow path of a join: the slot is public or stolen, or work is requested. True: not stolen. */
 LVD_API LVD_COLD bool lvd_fork_join_slow_lib(lvd_fork *slot);
@@ -182,7 +186,8 @@ extern LVD_API const lvd_fork_slow_fns lvd_fork_slow_preserve_most;
 /* Does a record fit in its slot? Otherwise the slot holds its address. A constant expression. */
 #define LVD_FORK_FITS(T) (sizeof(T) <= LVD_FORK_ROOM && __alignof__(T) <= 16)
 
-/* Parts of the macros, so that these name no members: a user's macro may have the same name. */
+/* Parts of the macros. They are functions, so that the macros name no members: a user's macro could
+ * have a member's name. */
 static inline lvd_fork *lvd_fork_head(void) { return lvd_forks.head; }
 static inline bool lvd_fork_open(const lvd_fork *h) {
   return (const void *)h < lvd_load_relaxed_ptr(&lvd_forks.limit);
@@ -220,8 +225,8 @@ static inline lvd_fork *lvd_fork_pushed_slow(void (*run)(lvd_fork *), const void
     }                                                                                              \
   } while (0)
 
-/* Takes back the last fork of this stack that is not joined. False: lvd_fork_join_slow decides.
- */
+/* Takes back the last fork of this stack that is not joined yet. True: it was not stolen, and the
+ * caller makes the call. False: it may have been stolen; call lvd_fork_join_slow. */
 static inline bool lvd_fork_pop(lvd_fork *h) {
   if (LVD_UNLIKELY((void *)h < lvd_load_relaxed_ptr(&lvd_forks.floor))) return false;
   lvd_forks.head = h;
@@ -241,7 +246,7 @@ static inline __attribute__((always_inline)) bool lvd_fork_join_slow(lvd_fork *h
  * False: it was stolen, and is complete (or cancelled). */
 static inline bool lvd_fork_join(lvd_fork *h) { return lvd_fork_pop(h) || lvd_fork_join_slow(h); }
 
-/* The record with the result of a stolen call, valid until the next fork. */
+/* The record with the result of a stolen call. Valid until this stack forks again. */
 #define LVD_FORK_OUT(h, T, r) (LVD_FORK_FITS(T) ? (T *)lvd_fork_bytes(h) : &(r))
 
 /* Was the call last joined on this thread stolen by another worker? If not, a scan or reduction
@@ -258,7 +263,7 @@ static inline bool lvd_fork_wanted(void) {
 /* Cancellation                                                                               */
 /* ------------------------------------------------------------------------------------------ */
 
-/* Start of a scope; internal. */
+/* Where a cancellation scope starts in the deque. Internal. */
 typedef struct lvd_scope_mark {
   lvd_a32 first;  /* slot of the deque */
   lvd_aptr scope; /* valid while a slot from `first` on is open */
@@ -276,52 +281,56 @@ typedef struct lvd_cancel_scope {
   lvd_scope_mark inner;           /* the scope inside it on this stack */
 } lvd_cancel_scope;
 
-/* LVD_E_LIMIT, LVD_E_MEMORY: this stack has no deque, so its forks are direct calls, which are
- * made even if cancelled. */
+/* Begins a scope. LVD_E_LIMIT, LVD_E_MEMORY: this stack has no deque, so its forks are direct
+ * calls, which are made even if the scope is cancelled. */
 LVD_API lvd_status lvd_cancel_begin(lvd_cancel_scope *scope);
+/* Ends the innermost scope, by the function that began it, after all forks in it were joined. */
 LVD_API void lvd_cancel_end(lvd_cancel_scope *scope);
-LVD_API void lvd_cancel(lvd_cancel_scope *scope); /* from any thread, while the scope lives */
-/* true if the innermost scope of the caller, or one enclosing it, is cancelled */
+/* Cancels a scope. From any thread, between its begin and its end. */
+LVD_API void lvd_cancel(lvd_cancel_scope *scope);
+/* True if the innermost scope of the caller, or one enclosing it, is cancelled. */
 LVD_API bool lvd_cancelled(void);
 
 /* ------------------------------------------------------------------------------------------ */
 /* Ranges                                                                                     */
 /* ------------------------------------------------------------------------------------------ */
 
-/* Calls body(context, from, to) for disjoint pieces that cover begin ... end, in any order and
- * concurrently. A range is split only when a worker requests work, and the number of iterations
- * between two checks is adapted by measuring time: so no grain size has to be chosen. */
+/* Calls body(context, from, to) for disjoint half-open pieces [from, to) that cover [begin, end),
+ * in any order and concurrently, and returns when all calls have returned. A range is split only
+ * when a worker requests work, and the number of iterations between two checks is adapted by
+ * measuring time: so no grain size has to be chosen. */
 LVD_API void lvd_for(size_t begin, size_t end, void (*body)(void *context, size_t from, size_t to),
                      void *context);
 
 /* A reduction. A result has `size` bytes and is copied as bytes. `combine` must be associative but
  * need not be commutative: the left operand always precedes the right one. */
 typedef struct lvd_reduction {
-  size_t size;
-  void (*empty)(void *context, void *result); /* sets it to the neutral element */
-  /* accumulates from ... to */
+  size_t size;                                /* of a result, bytes */
+  void (*empty)(void *context, void *result); /* sets *result to the neutral element */
+  /* accumulates the elements [from, to) into *result */
   void (*add)(void *context, size_t from, size_t to, void *result);
   /* left = left combined with right */
   void (*combine)(void *context, void *left, const void *right);
   void *context;
 } lvd_reduction;
 
-/* Reduces begin ... end into *result. A result of more than 256 bytes needs memory for each part
- * split off; without memory the range is not split further. */
+/* Reduces [begin, end) into *result, which the caller owns. A result of more than 256 bytes needs
+ * memory for each part that is split off; if there is none, the range is not split further. */
 LVD_API void lvd_reduce(size_t begin, size_t end, const lvd_reduction *reduction, void *result);
 
 /* ------------------------------------------------------------------------------------------ */
 /* The workers of a program that only forks                                                   */
 /* ------------------------------------------------------------------------------------------ */
 
-/* Number of workers that the first fork of a program without a runtime starts; 0 (default): as
- * lvd_runtime_create. The environment variable LEVADA_WORKERS does the same. LVD_E_STATE: they
- * have already been started. */
+/* Sets the number of workers that the first fork of a program without a runtime starts; 0 (the
+ * default): as lvd_runtime_create chooses it. The environment variable LEVADA_WORKERS does the
+ * same. LVD_E_STATE: the workers have already been started. */
 LVD_API lvd_status lvd_fork_workers(uint32_t workers);
 
 typedef struct lvd_fork_counters {
-  uint64_t stolen;      /* calls stolen by another worker */
-  uint64_t leapfrogged; /* of those: stolen back from the thief by the worker that waited for it */
+  uint64_t stolen; /* calls stolen by another worker */
+  /* of those: stolen by a worker that waited for the thief, from that thief (leapfrogging) */
+  uint64_t leapfrogged;
   uint64_t steal_requests; /* times a thief requested work */
   uint64_t published;      /* times an owner made forks public */
   uint64_t full;           /* forks made as direct calls because the deque was full */
@@ -426,12 +435,12 @@ LVD_API void lvd_fork_counters_read(lvd_fork_counters *out);
   lvd_stolen_set(false)
 #define LVD_BACK_VOID_OUT(out) lvd_stolen_set(true)
 
-/* LVD_FORKABLE(result, name, parameters...) */
+/* LVD_FORKABLE(result, name, parameters...): makes the function forkable, at file scope. */
 #define LVD_FORKABLE(RESULT, ...)                                                                  \
   LVD_FORKABLE_N_(LVD_PARAMETERS_(__VA_ARGS__), LVD_FIRST_(__VA_ARGS__, 0), RESULT,                \
                   RESULT lvd_out;                                                                  \
                   , lvd_r->lvd_out =, LVD_BACK_VALUE, __VA_ARGS__)
-/* LVD_FORKABLE_VOID(name, parameters...) */
+/* LVD_FORKABLE_VOID(name, parameters...): the same for a function without a result. */
 #define LVD_FORKABLE_VOID(...)                                                                     \
   LVD_FORKABLE_N_(LVD_PARAMETERS_(__VA_ARGS__), LVD_FIRST_(__VA_ARGS__, 0), void, , ,              \
                   LVD_BACK_VOID, __VA_ARGS__)

@@ -185,8 +185,8 @@ LVD_API lvd_status lvd_app_cancel_drain(lvd_app *app);
  *
  * On failure `old` is unchanged and may be resumed; `app` must be unloaded. LVD_E_STATE: not
  * possible now, for example because an actor is in the middle of a firing, or a channel of `app`
- * is too small for what the old one holds; `why` (may be null) receives a sentence, at most why_size
- * bytes. LVD_E_MEMORY. */
+ * is too small for what the old one holds; `why` (may be null) then receives a sentence, at most
+ * why_size bytes. LVD_E_MEMORY. */
 LVD_API lvd_status lvd_app_upgrade_from(lvd_app *app, lvd_app *old, char *why, size_t why_size);
 /* Lists state that actors common to both would not transfer because the class or the type of a
  * variable differs: one line each. Writes at most `size` bytes; returns the full length. */
