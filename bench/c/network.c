@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Runs a compiled network with every actor where we say.
+/* Runs a compiled network with a given placement.
  *
  *   network OBJECT WORKERS PLACEMENT ELEMENTS [NAME=VALUE]...
  *
- * PLACEMENT: a worker for each actor in the network's order, with commas. */
+ * PLACEMENT: the worker of each actor, in the network's order, separated by commas. */
 #include "bench.h"
 
 #include <dlfcn.h>
 #include <levada/runtime.h>
 
-enum { MOST = 256 };
+enum { ACTORS_MAX = 256, CHANNELS_MAX = 256, OPTIONS_MAX = 256 };
 
 static void need(lvd_status status, const char *what, const char *why) {
   if (status == LVD_OK) return;
@@ -19,8 +19,8 @@ static void need(lvd_status status, const char *what, const char *why) {
 
 int main(int argc, char **argv) {
   static const char usage[] = "OBJECT WORKERS PLACEMENT ELEMENTS [NAME=VALUE]...";
-  uint32_t placement[MOST] = {0}, actors = 0;
-  lvd_option option[MOST];
+  uint32_t placement[ACTORS_MAX] = {0}, actors = 0;
+  lvd_option option[OPTIONS_MAX];
   lvd_app_options options = {.placement = placement, .option = option};
   lvd_runtime_options rt_options = {.workers = (uint32_t)bench_number(argc, argv, 2, usage)};
   uint64_t elements = bench_number(argc, argv, 4, usage);
@@ -37,9 +37,9 @@ int main(int argc, char **argv) {
     fprintf(stderr, "%s is no network\n", argv[1]);
     return 1;
   }
-  for (char *s = strtok(argv[3], ","); s && actors < MOST; s = strtok(NULL, ","))
+  for (char *s = strtok(argv[3], ","); s && actors < ACTORS_MAX; s = strtok(NULL, ","))
     placement[actors++] = (uint32_t)strtoul(s, NULL, 10);
-  for (int i = 5; i < argc && options.option_count < MOST; i++) {
+  for (int i = 5; i < argc && options.option_count < OPTIONS_MAX; i++) {
     char *value = strchr(argv[i], '=');
     if (!value) continue;
     *value = 0;
@@ -64,19 +64,19 @@ int main(int argc, char **argv) {
     return 1;
   }
 
-  static lvd_actor_counters actor[MOST];
-  static lvd_channel_counters channel[MOST];
-  uint32_t channels = MOST;
-  actors = MOST;
+  static lvd_actor_counters actor[ACTORS_MAX];
+  static lvd_channel_counters channel[CHANNELS_MAX];
+  uint32_t channels = CHANNELS_MAX;
+  actors = ACTORS_MAX;
   lvd_app_counters(app, actor, &actors, channel, &channels);
   uint64_t activations = 0;
-  for (uint32_t i = 0; i < actors && i < MOST; i++) activations += actor[i].activations;
+  for (uint32_t i = 0; i < actors && i < ACTORS_MAX; i++) activations += actor[i].activations;
   bench_say("elements_per_s", (double)elements / took);
   bench_say("seconds", took);
   bench_say("cpu_seconds", cpu);
   bench_say("activations", (double)activations);
   if (getenv("BENCH_ACTORS"))
-    for (uint32_t i = 0; i < actors && i < MOST; i++)
+    for (uint32_t i = 0; i < actors && i < ACTORS_MAX; i++)
       fprintf(stderr, "%-12s worker %u, %llu firings, %llu activations, %.1f ms\n", actor[i].name,
               actor[i].worker, (unsigned long long)actor[i].firings,
               (unsigned long long)actor[i].activations, (double)actor[i].busy_ns * 1e-6);

@@ -114,17 +114,19 @@ def abreast(path, title, unit, groups):
         x += 40 + 7 * len(name)
     for step in range(high + 1):
         strong = "#999" if step == 1 else "#ddd"
-        parts.append(f"<line x1='{at(step):.1f}' x2='{at(step):.1f}' y1='{top - 8}' y2='{height - bottom + 6}' stroke='{strong}'/>")
+        parts.append(f"<line x1='{at(step):.1f}' x2='{at(step):.1f}' y1='{top - 8}' y2='{height - bottom + 6}' "
+                     f"stroke='{strong}'/>")
         parts.append(text(at(step), height - bottom + 22, str(step), anchor="middle"))
     parts.append(text(width - right, height - 10, f"{unit}: median, least, most", anchor="end"))
     for i, (heading, rows) in enumerate(groups):
         y = top + line * i + line / 2
         parts.append(text(left - 12, y + 4, heading, anchor="end"))
         for j, (name, least, median, most) in enumerate(rows):
-            # A little apart, so that equals do not hide each other.
+            # With a vertical offset, so that equal values do not hide each other.
             at_y = y + (j - (len(rows) - 1) / 2) * 4.5
             colour = colours[name]
-            parts.append(f"<line x1='{at(least):.1f}' x2='{at(most):.1f}' y1='{at_y:.1f}' y2='{at_y:.1f}' stroke='{colour}'/>")
+            parts.append(f"<line x1='{at(least):.1f}' x2='{at(most):.1f}' y1='{at_y:.1f}' y2='{at_y:.1f}' "
+                         f"stroke='{colour}'/>")
             parts.append(f"<circle cx='{at(median):.1f}' cy='{at_y:.1f}' r='4' fill='{colour}'/>")
     save(path, width, height, parts)
 

@@ -104,8 +104,10 @@ def states(n):
 def priorities(n):
     rows = " ".join(f"a{i} > a{i + 1};" for i in range(n - 1)) or "a0 > a0x;"
     spare = "  a0x: action I:[x] ==> O:[v] guard s = -1 end\n" if n == 1 else ""
-    return one(actor(many(n, lambda i: f"  a{i}: action I:[x] ==> O:[v] guard s = {i} do s := (s + {i % 7 + 1}) mod {n}; "
-                          "end\n") + spare + f"  priority {rows} end\n", "  int s := 0; int v := 0;\n"))
+    def action(i):
+        return f"  a{i}: action I:[x] ==> O:[v] guard s = {i} do s := (s + {i % 7 + 1}) mod {n}; end\n"
+
+    return one(actor(many(n, action) + spare + f"  priority {rows} end\n", "  int s := 0; int v := 0;\n"))
 
 
 def ports(n):
@@ -118,7 +120,8 @@ def ports(n):
 
 
 def parameters(n):
-    text = f"actor A ({', '.join(f'int p{i}' for i in range(n))}) int I ==> int O :\n  action I:[x] ==> O:[y] var int y := x do\n"
+    formals = ", ".join(f"int p{i}" for i in range(n))
+    text = f"actor A ({formals}) int I ==> int O :\n  action I:[x] ==> O:[y] var int y := x do\n"
     return one(text + many(n, lambda i: f"    y := y + p{i};\n") + "  end\nend\n", **{f"p{i}": i for i in range(n)})
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Runs two unequal applications in one host, several of each, and prints what each kind makes in a second:
+"""Runs several instances of two different applications in one host, and prints the frames per second of each:
 
     mixed.py LEVADA LINE STRATEGY SECONDS COUNT NETWORK PROJECT INPUT COUNT NETWORK PROJECT INPUT
 
-SECONDS is how long they are measured (4, or 1 for a quick look, with less before it, too). LINE prints the round trip of a cache line. STRATEGY is one that `levada map` knows, by which they are placed and kept
-there, by weights measured before; or live: the host places and moves them as it does."""
+SECONDS is the duration of the measurement (4, or 1 for a quick run, which also prepares less). LINE is a program that
+prints the round trip time of a cache line. STRATEGY is a strategy of `levada map`, which makes a fixed placement from
+costs measured before; or live: the host places and moves the actors as usual."""
 import json
 import math
 import re
@@ -18,11 +19,11 @@ LEVADA, LINE, STRATEGY = sys.argv[1:4]
 MEASURED = int(sys.argv[4])  # seconds
 KINDS = [(name, int(sys.argv[at]), *sys.argv[at + 1:at + 4]) for name, at in (("a", 5), ("b", 9))]
 SETTLES = 1.5  # seconds
-TIMES = 200  # each input is given so often: none ends before
-RECORDED = 3 * MEASURED  # and so often where it is weighed
-# A virtual machine's cores may be moved from one cache to two, and back, within seconds: what is simulated by what one has
-# said is not to be compared with the other. So often a mix is run at the most, until a line takes less than twice as long
-# at one time as at another.
+TIMES = 200  # repetitions of each input, so that no application ends during the measurement
+RECORDED = 3 * MEASURED  # repetitions when its costs are measured
+# A hypervisor may move the cores of a virtual machine to other caches within seconds, so that the simulated machine is
+# not the measured one. A mix is run again, at most TRIES times, if the round trip time of a cache line has changed by
+# more than the factor CHANGED.
 TRIES, CHANGED = MEASURED, 2
 
 
@@ -36,15 +37,15 @@ def recorded(file, network, project, files, *options):
 
 
 def described(folder, name, count, network, project, files):
-    """What one of them weighs, as an application of a description: on one worker, where nothing goes between cores, and for
-    a second or more, since the first frames take longer."""
+    """The costs of an application, as a part of a description. They are measured on one worker, without traffic between
+    cores, and for at least a second, since the first frames take longer."""
     _, app = recorded(f"{folder}/{name}.toml", network, project, ",".join([files] * RECORDED), "--workers", "1")
     app = re.sub(r", core = \d+", "", re.sub(r"(?m)^rate = .*\n", "", app))
     return "[[app]]" + re.sub(r'(?m)^name = .*$', f'name = "{name}"\ninstances = {count}', app, count=1)
 
 
 def placement(folder):
-    """What a manifest says of where they sit; and which rates the simulator expects there, by their names."""
+    """The placement as text for a manifest, and the rates that the simulator expects, by application name."""
     if STRATEGY == "live":
         return "", {}
     machine, _ = recorded(f"{folder}/machine.toml", *KINDS[0][2:])

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What a host costs that has nothing to do, and how late elements come while others are loaded:
+"""Measures the cost of an idle host, and the lateness of elements while other applications are loaded:
 
     standing.py HOW LEVADA NETWORK N SECONDS [BARE]
 
-HOW is idle (N small applications that wait for input: CPU time in ms for each second, memory of each beyond
-what its channels and its state claim), many (the time of a load next to two such applications, and next to N: the median
-of 21, the least and the most; and the CPU time of the host for each, with its unload), loads (four applications with an element each millisecond, while N others are loaded
-and unloaded next to them: how late elements come, as themselves say, without these loads and with them, and the
-longest firing; with BARE, that program of four threads of the system's in their place), or realtime (the same on a
-host whose workers have a real-time priority). SECONDS is how long idle applications are looked at, and how long those
-with an element each millisecond run."""
+HOW is one of
+  idle      N small applications that wait for input: CPU time in ms per second, and memory per application beyond its
+            channels and state
+  many      the time of a load next to two such applications, and next to N (median, least and most of 21), and the CPU
+            time of the host for a load and an unload
+  loads     four applications with an element per millisecond, while N others are loaded and unloaded: the lateness of
+            the elements, as the applications measure it, without and with these loads, and the longest firing. With
+            BARE, that program of four threads replaces the applications.
+  realtime  like loads, on a host whose workers have a real-time priority
+SECONDS is the duration of the measurement."""
 import os
 import socket
 import struct
@@ -110,7 +113,8 @@ class Applications:
         self.names = [f"{part}{i}" for i in range(4)]
         for name in self.names:
             subprocess.run([LEVADA, "load", NETWORK, "--socket", self.path, "--name", name,
-                            "--set", f"count={ELEMENTS}", "--out", f"{self.folder}/{name}"], stdout=subprocess.DEVNULL, check=True)
+                            "--set", f"count={ELEMENTS}", "--out", f"{self.folder}/{name}"],
+                           stdout=subprocess.DEVNULL, check=True)
 
     def run(self):
         return any(a["state"] not in ("ended", "failed")
@@ -167,7 +171,8 @@ def loads(*options):
                     continue
                 subprocess.run([LEVADA, "load", copy, "--socket", path, "--name", "other", "--in",
                                 f"{folder}/numbers", "--out", "/dev/null"], stdout=subprocess.DEVNULL, check=True)
-                subprocess.run([LEVADA, "unload", "other", "--now", "--socket", path], stdout=subprocess.DEVNULL, check=True)
+                subprocess.run([LEVADA, "unload", "other", "--now", "--socket", path],
+                               stdout=subprocess.DEVNULL, check=True)
                 done += 1
             return these.late(), these.longest_firing(), done
         with open(f"{folder}/numbers", "w") as file:

@@ -68,7 +68,8 @@ def first():
             file.read(1)
             print("first", (time.monotonic() - start) * 1e3)
             loads.wait()
-            subprocess.run([LEVADA, "unload", "first", "--now", "--socket", path], stdout=subprocess.DEVNULL, check=True)
+            subprocess.run([LEVADA, "unload", "first", "--now", "--socket", path],
+                           stdout=subprocess.DEVNULL, check=True)
 
 
 def main():

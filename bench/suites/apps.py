@@ -4,10 +4,10 @@ with a worker on each core, as such processes whose idle workers spin, as proces
 cores of their own (where there are enough), and in one host. total is the frames of all instances in a second,
 mean those of one. Then mixes of two unequal applications in one host, as its table 1 has them, with each strategy.
 
-The application is the project's JPEG decoder; the mixes are of it and of its like for pictures, whose actors are all much
-alike, and of it and of a filter, one of whose actors does next to all of its work. Or they are those that APPS= names,
-with spaces between: NETWORK,in=FILE[,project=DIR]; the mixes are then of the first two. The quick form has fewer
-instances, one mix, and shorter inputs; APPS's own stay as long as they are."""
+The application is the project's JPEG decoder. The mixes combine it with the decoder for pictures, whose actors have
+similar costs, and with a filter, in which one actor does almost all of the work. APPS= names other applications,
+separated by spaces: NETWORK,in=FILE[,project=DIR]; the mixes are then of the first two. The quick form has fewer
+instances, one mix, and shorter inputs, except those of APPS."""
 import math
 import os
 import sys
@@ -71,8 +71,8 @@ def case(n, app=None):
 def instances(session, app, label):
     cores = session.machine["cores"]
     def files(n, how):
-        """Several times, that it lasts for seconds however few they are: a second is what placing them may take. Once, and
-        short, where several spin: that lasts anyway."""
+        """The input files: repeated, so that a run takes seconds also with few instances, since placing them may take
+        one. Short and once if several instances spin, which takes long anyway."""
         if how == "spinning" and n > 1:
             return app.short or app.files
         if session.quick:
@@ -116,7 +116,8 @@ def mixes(session, a, b):
             return Contender(subject, command, adjust=adjust)
         contenders = [*(mixed(strategy, strategy) for strategy in ("lb", "round-robin", "glb", "partition")),
                       mixed("levada's map", "levada"), mixed("levada, live", "live")]
-        session.measure(f"{counts_of[0]} {a.name}s (a) and {counts_of[1]} {b.name}s (b)", MIX, contenders, runs=3, quick_runs=1)
+        title = f"{counts_of[0]} {a.name}s (a) and {counts_of[1]} {b.name}s (b)"
+        session.measure(title, MIX, contenders, runs=3, quick_runs=1)
 
 
 def run(session):

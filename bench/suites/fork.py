@@ -75,10 +75,10 @@ def compile_forks(name, compiler):
 
 
 def others(program, size, workers, adjust=lambda subject: None):
-    """The peers. Their threads stay where they are, as ours do."""
+    """The peers. Their threads are pinned, as Levada's workers are."""
     def peer(subject, command, needs, environment={}):
-        return Contender(subject, [command, program, min(size, SMALLER[subject]) if program == "fib" else size, workers],
-                         environment, needs, adjust(subject))
+        peer_size = min(size, SMALLER[subject]) if program == "fib" else size
+        return Contender(subject, [command, program, peer_size, workers], environment, needs, adjust(subject))
     bound = {"OMP_PROC_BIND": "true", "OMP_PLACES": "threads"}
     return [peer("oneTBB", peers.NATIVE / "fork_tbb", "oneTBB"),
             peer("rayon", peers.RUST / "fork", "rayon"),

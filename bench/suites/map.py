@@ -60,8 +60,8 @@ def growth(session):
 
 
 def even(width, height, frames, quality):
-    """Pictures of one block again and again: none of it takes longer than the rest, as where there is more to see, and a
-    course says no more than a mean."""
+    """Pictures that repeat one block, so that all parts take equally long, and a cost profile has no more information
+    than a mean."""
     path = folder() / f"even-{width}x{height}-{frames}.mjpeg"
     if not path.exists():
         any_grey = random.Random(1)
@@ -117,7 +117,8 @@ def kept(session, name, what, workers, recorded, strategy):
 
 
 def live(session):
-    networks = [(kind[0], decoder(kind, session.quick)) for kind in [CLIP, PICTURE, EVEN]] + [("rates", rates(session.quick))]
+    networks = [(kind[0], decoder(kind, session.quick)) for kind in [CLIP, PICTURE, EVEN]]
+    networks.append(("rates", rates(session.quick)))
     numbers = [1 << k for k in range(session.machine["cores"].bit_length())]
     numbers = session.some("numbers of workers", numbers, numbers[-1:])
     for name, what in networks:

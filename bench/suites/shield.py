@@ -158,8 +158,8 @@ def compare(session, core, case, command, copies, background, runs):
         return adjust
 
     def way(subject, *words, copies=copies, needs=""):
-        return Contender(subject, needs=needs, command=[sys.executable, "-S", CO_TENANT, copies, *background, "--", *words, *command],
-                         adjust=of(subject))
+        co_tenant = [sys.executable, "-S", CO_TENANT, copies, *background, "--", *words, *command]
+        return Contender(subject, needs=needs, command=co_tenant, adjust=of(subject))
     ways = [way(IDLE, copies=0), way("levada", peers.levada(), "shield", core, "-q", "--"), way("plain"),
             way(f"taskset -c {core}", "taskset", "-c", core)]
     for words in RIGHTS:

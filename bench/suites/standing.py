@@ -52,5 +52,6 @@ def run(session):
         session.measure(f"lateness of elements at {loads} loads", LATENESS,
                         [contender("levada", "loads", "Late.xdf", loads),
                          contender(REALTIME, "realtime", "Late.xdf", loads, needs=REALTIME),
-                         contender("bound: threads, each on its own", "loads", "Late.xdf", loads, peers.NATIVE / "late")],
+                         contender("bound: threads, each on its own", "loads", "Late.xdf", loads,
+                                   peers.NATIVE / "late")],
                         runs=5, quick_runs=1)

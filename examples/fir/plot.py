@@ -48,7 +48,8 @@ def over_frequency(samples, top):
         angle = math.pi * i / points
         gain = abs(sum(v * cmath.exp(-1j * angle * n) for n, v in enumerate(samples))) / 32768
         level = max(floor, 20 * math.log10(max(gain, 1e-9)))
-        path.append(f"{LEFT + WIDTH * i / points:.1f} {top + HEIGHT * min(1.0, -level / -floor if level < 0 else 0):.1f}")
+        depth = min(1.0, -level / -floor if level < 0 else 0)
+        path.append(f"{LEFT + WIDTH * i / points:.1f} {top + HEIGHT * depth:.1f}")
     body = [f'<polyline points="{" ".join(path)}" fill="none" stroke="{BLUE}" stroke-width="2"/>']
     ticks = [(k / 5, f"{k / 10:g}") for k in range(6)]
     levels = [(1 - d / floor, f"{d} dB") for d in range(0, floor - 1, -20)]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The square of a polynomial: the terms of the result are halved until few are left. Those in the
- * middle take longest, so the halves are uneven, and who is done first takes from the other. */
+/* The square of a polynomial: the terms of the result are halved until few are left. The terms in the
+ * middle take longest, so the halves are uneven, and a worker that finishes first steals from another. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The running sums of a million integers, in place.
  *
- * The right half needs the sum of the left one. If nobody takes the right half, it is done after the
- * left one, and finds that sum there: one pass over the numbers. If another worker takes it, it begins
- * with what is known so far (nothing), and what was missing is added when both are done. */
+ * The right half needs the sum of the left one. If no worker steals the right half, it runs after the
+ * left one and starts with that sum: one pass over the numbers. If another worker steals it, it starts
+ * with zero, and the sum is added to it when both are done. */
 #include <levada/fork.h>
 #include <stdatomic.h>
 #include <stdio.h>

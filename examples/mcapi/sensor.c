@@ -19,7 +19,7 @@ int main(int argc, char **argv) {
   mcapi_request_t request;
   begin(argc, argv, SENSOR);
 
-  /* A message: whole, from anybody, to an endpoint that has been created. */
+  /* A message: any node can send it to an endpoint that has been created; it arrives as a whole. */
   order order;
   size_t size;
   mcapi_endpoint_t orders = mcapi_endpoint_create(ORDERS, &status);

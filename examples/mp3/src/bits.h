@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Reading bits, most significant first. The reader never checks: who makes one sees to it that
- * MP3_SLACK bytes behind the data may be read, and looks at the position afterwards. */
+/* Reads bits, most significant first. There are no bounds checks: MP3_SLACK bytes after the data must
+ * be readable, and the caller compares the position with the end afterwards. */
 #ifndef MP3_BITS_H
 #define MP3_BITS_H
 

@@ -7,13 +7,13 @@
 #include "source.h"
 #include "wav.h"
 
-/* How the forms on Levada are to run. */
+/* Options of the forms that run on Levada. */
 typedef struct mp3_tuning {
-  const char *unit;   /* where the rpc form has its inverse MDCT; null: on the cores */
-  unsigned workers;   /* 0: as many as there are cores */
-  unsigned threshold; /* elements that wake a receiver; 0: the streams choose as it turns out */
+  const char *unit;   /* the unit of the rpc form's inverse MDCT; null: the cores */
+  unsigned workers;   /* 0: one per core */
+  unsigned threshold; /* elements that wake a receiver; 0: chosen by measurement */
   unsigned sink;      /* the unit of the streaming form's sink: 0 is the transmitter's */
-  bool sleep;         /* who has nothing to do sleeps at once, and does not look around */
+  bool sleep;         /* idle workers sleep at once, without spinning */
 } mp3_tuning;
 
 typedef struct mp3_decoder {

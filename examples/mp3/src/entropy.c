@@ -9,13 +9,13 @@
 #include <math.h>
 
 /* Gains count in quarters of a power of two, from the smallest that can be said to the largest. */
-enum { GAIN_LEAST = -210 - 8 * 7 - 4 * (31 + 3), GAIN_MOST = 255 - 210 };
+enum { GAIN_MIN = -210 - 8 * 7 - 4 * (31 + 3), GAIN_MAX = 255 - 210 };
 
-static float gains[GAIN_MOST - GAIN_LEAST + 1];
+static float gains[GAIN_MAX - GAIN_MIN + 1];
 
 void mp3_entropy_prepare(void) {
-  for (int gain = GAIN_LEAST; gain <= GAIN_MOST; gain++)
-    gains[gain - GAIN_LEAST] = (float)exp2(gain / 4.0);
+  for (int gain = GAIN_MIN; gain <= GAIN_MAX; gain++)
+    gains[gain - GAIN_MIN] = (float)exp2(gain / 4.0);
   mp3_bands_prepare();
   mp3_huffman_prepare();
   mp3_stereo_prepare();
@@ -31,7 +31,7 @@ static void requantise(const mp3_part *part, const mp3_bands *bands,
       factor += factors->preflag ? pre[band] : 0;
     else
       gain -= 8 * part->subblock_gain[bands->window[band]];
-    float scale = gains[gain - (factor << shift) - GAIN_LEAST];
+    float scale = gains[gain - (factor << shift) - GAIN_MIN];
     unsigned i = bands->start[band], end = bands->start[band + 1];
     for (; i + 4 <= end; i += 4) mp3_store(line + i, mp3_load(line + i) * scale);
     for (; i < end; i++) line[i] *= scale;

@@ -15,12 +15,12 @@
 #define M_PI 3.14159265358979323846 /* strict C has none */
 #endif
 
-enum { LONG = 18, SHORT = 6 };
+enum { LONG_LINES = 18, SHORT_LINES = 6 }; /* frequency lines of a block */
 
-static float long_window[4][2 * LONG]; /* by block type: window, sign and division */
-static float short_window[2 * SHORT];
-static float long_odd[LONG / 2]; /* 1 / 2 cos a for the odd terms */
-static float short_odd[SHORT / 2];
+static float long_window[4][2 * LONG_LINES]; /* by block type: window, sign and division */
+static float short_window[2 * SHORT_LINES];
+static float long_odd[LONG_LINES / 2]; /* 1 / 2 cos a for the odd terms */
+static float short_odd[SHORT_LINES / 2];
 
 /* Which value of the DCT-IV of n lines makes sample i of the inverse MDCT, and with which sign. */
 static unsigned mirrored(unsigned n, unsigned i, double *sign) {
@@ -38,21 +38,21 @@ static double window_of(unsigned type, unsigned i) {
 
 void mp3_hybrid_prepare(void) {
   double sign;
-  for (unsigned i = 0; i < 2 * LONG; i++) {
-    unsigned n = mirrored(LONG, i, &sign);
+  for (unsigned i = 0; i < 2 * LONG_LINES; i++) {
+    unsigned n = mirrored(LONG_LINES, i, &sign);
     for (unsigned type = 0; type < 4; type++)
       long_window[type][i] =
-          (float)(window_of(type, i) * sign / (2 * cos(M_PI * (2 * n + 1) / (4 * LONG))));
+          (float)(window_of(type, i) * sign / (2 * cos(M_PI * (2 * n + 1) / (4 * LONG_LINES))));
   }
-  for (unsigned i = 0; i < 2 * SHORT; i++) {
-    unsigned n = mirrored(SHORT, i, &sign);
-    short_window[i] = (float)(sin(M_PI / (2 * SHORT) * (i + 0.5)) * sign /
-                              (2 * cos(M_PI * (2 * n + 1) / (4 * SHORT))));
+  for (unsigned i = 0; i < 2 * SHORT_LINES; i++) {
+    unsigned n = mirrored(SHORT_LINES, i, &sign);
+    short_window[i] = (float)(sin(M_PI / (2 * SHORT_LINES) * (i + 0.5)) * sign /
+                              (2 * cos(M_PI * (2 * n + 1) / (4 * SHORT_LINES))));
   }
-  for (unsigned n = 0; n < LONG / 2; n++)
-    long_odd[n] = (float)(1 / (2 * cos(M_PI * (2 * n + 1) / (2 * LONG))));
-  for (unsigned n = 0; n < SHORT / 2; n++)
-    short_odd[n] = (float)(1 / (2 * cos(M_PI * (2 * n + 1) / (2 * SHORT))));
+  for (unsigned n = 0; n < LONG_LINES / 2; n++)
+    long_odd[n] = (float)(1 / (2 * cos(M_PI * (2 * n + 1) / (2 * LONG_LINES))));
+  for (unsigned n = 0; n < SHORT_LINES / 2; n++)
+    short_odd[n] = (float)(1 / (2 * cos(M_PI * (2 * n + 1) / (2 * SHORT_LINES))));
 }
 
 /* DCT-III of 9: y[n] = Σ a[m] cos π(2n+1)m/18. Values n and 8-n differ in the odd terms' sign; the
@@ -84,9 +84,9 @@ static inline void dct3(const mp3_v4 a[3], mp3_v4 y[3]) {
 }
 
 /* Lines to 36 windowed samples. */
-static void long_block(const mp3_v4 line[LONG], const float window[2 * LONG],
-                       mp3_v4 out[2 * LONG]) {
-  mp3_v4 even[9], odd[9], e[9], o[9], d[LONG], before = {0, 0, 0, 0}, odd_before = before;
+static void long_block(const mp3_v4 line[LONG_LINES], const float window[2 * LONG_LINES],
+                       mp3_v4 out[2 * LONG_LINES]) {
+  mp3_v4 even[9], odd[9], e[9], o[9], d[LONG_LINES], before = {0, 0, 0, 0}, odd_before = before;
   MP3_UNROLL
   for (unsigned m = 0; m < 9; m++) {
     even[m] = line[2 * m] + before;
@@ -113,8 +113,8 @@ static void long_block(const mp3_v4 line[LONG], const float window[2 * LONG],
 }
 
 /* One window of a short block: every third line from `line`, to 12 windowed samples. */
-static inline void short_window_block(const mp3_v4 *line, mp3_v4 out[2 * SHORT]) {
-  mp3_v4 even[3], odd[3], e[3], o[3], d[SHORT];
+static inline void short_window_block(const mp3_v4 *line, mp3_v4 out[2 * SHORT_LINES]) {
+  mp3_v4 even[3], odd[3], e[3], o[3], d[SHORT_LINES];
   even[0] = line[0];
   even[1] = line[6] + line[3];
   even[2] = line[12] + line[9];
@@ -138,7 +138,7 @@ static inline void short_window_block(const mp3_v4 *line, mp3_v4 out[2 * SHORT])
   }
 }
 
-static void short_block(const mp3_v4 line[LONG], mp3_v4 out[2 * LONG]) {
+static void short_block(const mp3_v4 line[LONG_LINES], mp3_v4 out[2 * LONG_LINES]) {
   mp3_v4 first[12], second[12], third[12];
   short_window_block(line, first);
   short_window_block(line + 1, second);
@@ -154,25 +154,25 @@ static void short_block(const mp3_v4 line[LONG], mp3_v4 out[2 * LONG]) {
 }
 
 /* The lines of four subbands, one subband a lane. */
-static void gather(const float *line, mp3_v4 out[LONG]) {
-  for (unsigned i = 0;; i = i + 4 <= LONG - 4 ? i + 4 : LONG - 4) {
-    mp3_v4 a = mp3_load(line + i), b = mp3_load(line + LONG + i), c = mp3_load(line + 2 * LONG + i),
-           d = mp3_load(line + 3 * LONG + i);
+static void gather(const float *line, mp3_v4 out[LONG_LINES]) {
+  for (unsigned i = 0;; i = i + 4 <= LONG_LINES - 4 ? i + 4 : LONG_LINES - 4) {
+    mp3_v4 a = mp3_load(line + i), b = mp3_load(line + LONG_LINES + i),
+           c = mp3_load(line + 2 * LONG_LINES + i), d = mp3_load(line + 3 * LONG_LINES + i);
     mp3_transpose(&a, &b, &c, &d);
     out[i] = a, out[i + 1] = b, out[i + 2] = c, out[i + 3] = d;
-    if (i == LONG - 4) break;
+    if (i == LONG_LINES - 4) break;
   }
 }
 
 void mp3_hybrid_run(mp3_hybrid *hybrid, const mp3_shape *shape, unsigned first, unsigned end,
                     const float *line, float *slot, unsigned stride) {
   const mp3_v4 inverted = {1, -1, 1, -1};
-  for (unsigned subband = first; subband < end; subband += 4, line += 4 * LONG, slot += 4) {
+  for (unsigned subband = first; subband < end; subband += 4, line += 4 * LONG_LINES, slot += 4) {
     float *overlap = &hybrid->overlap[0][subband];
-    mp3_v4 in[LONG], out[2 * LONG];
-    if (subband * LONG >= shape->lines) {
+    mp3_v4 in[LONG_LINES], out[2 * LONG_LINES];
+    if (subband * LONG_LINES >= shape->lines) {
       /* Nothing new here. What overlaps is mostly zero, too, but to look would cost as much. */
-      for (unsigned i = 0; i < LONG; i++) {
+      for (unsigned i = 0; i < LONG_LINES; i++) {
         mp3_v4 old = mp3_load(overlap + i * MP3_SUBBANDS);
         mp3_store(slot + i * stride, i & 1 ? old * inverted : old);
         mp3_store(overlap + i * MP3_SUBBANDS, (mp3_v4){0, 0, 0, 0});
@@ -185,14 +185,15 @@ void mp3_hybrid_run(mp3_hybrid *hybrid, const mp3_shape *shape, unsigned first, 
     else
       long_block(in, long_window[shape->block_type], out);
     if (shape->mixed && subband == 0) {
-      mp3_v4 both[2 * LONG];
+      mp3_v4 both[2 * LONG_LINES];
       long_block(in, long_window[MP3_LONG], both);
-      for (unsigned i = 0; i < 2 * LONG; i++) out[i] = MP3_SHUFFLE(both[i], out[i], 0, 1, 6, 7);
+      for (unsigned i = 0; i < 2 * LONG_LINES; i++)
+        out[i] = MP3_SHUFFLE(both[i], out[i], 0, 1, 6, 7);
     }
-    for (unsigned i = 0; i < LONG; i++) {
+    for (unsigned i = 0; i < LONG_LINES; i++) {
       mp3_v4 sample = out[i] + mp3_load(overlap + i * MP3_SUBBANDS);
       mp3_store(slot + i * stride, i & 1 ? sample * inverted : sample);
-      mp3_store(overlap + i * MP3_SUBBANDS, out[LONG + i]);
+      mp3_store(overlap + i * MP3_SUBBANDS, out[LONG_LINES + i]);
     }
   }
 }

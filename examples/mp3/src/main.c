@@ -9,24 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOLD = 10 }; /* how many damages are told one by one */
+enum { REPORTS_MAX = 10 }; /* damages that are reported one by one; the rest are counted */
 
 static const char usage[] =
     "usage: mp3 [OPTION]... IN.mp3 OUT.wav\n"
     "Decodes MPEG-1, MPEG-2 and MPEG-2.5 Layer III. - is the standard input or output.\n"
-    "  --form NAME   in which form; the first of --forms unless told\n"
+    "  --form NAME   form of the decoder (default: the first of --forms)\n"
     "  --forms       list the forms\n"
-    "  --unit NAME   the rpc form has its inverse MDCT on this unit: native:FILE or qemu:FILE\n"
-    "  --workers N   of the forms but the first: on so many cores\n"
-    "  --threshold N ... a receiver is woken for so many elements; 0 chooses as it turns out\n"
-    "  --sleep       ... who has nothing to do sleeps at once\n"
-    "  --sink N      of the streaming form: its sink is on this core; 0 is the transmitter's\n"
-    "  --float       write 32-bit floats instead of 16-bit whole numbers\n"
-    "  --all         also write what the encoder and the decoder put before and after the sound\n"
-    "  --profile     say what share of the time each stage takes\n"
-    "  --quiet       say nothing when all went well\n"
-    "Ends with 0; with 1 when there is no WAV; with 3 when a part that is another kind of stream\n"
-    "(another sampling rate or layer) is left out of it.\n";
+    "  --unit NAME   unit of the rpc form's inverse MDCT: native:FILE or qemu:FILE\n"
+    "  --workers N   number of cores (all forms except the first)\n"
+    "  --threshold N elements that wake a receiver; 0: chosen by measurement (likewise)\n"
+    "  --sleep       idle workers sleep at once, without spinning (likewise)\n"
+    "  --sink N      core of the streaming form's sink; 0 is the transmitter's\n"
+    "  --float       write 32-bit floats instead of 16-bit integers\n"
+    "  --all         also write the padding of encoder and decoder before and after the sound\n"
+    "  --profile     print the share of time of each stage\n"
+    "  --quiet       print nothing on success\n"
+    "Exit status: 0; 1: no WAV file was written; 3: a part of the stream with another sampling "
+    "rate or\n"
+    "layer was left out.\n";
 
 static const struct {
   const char *name;
@@ -75,7 +76,7 @@ static int fail(const char *path, const char *what) {
 
 static int decode(mp3_decoder *decoder, const char *in, const char *out, mp3_form *form,
                   bool floats, bool all, bool quiet) {
-  mp3_report report = {.file = in, .tell = TOLD};
+  mp3_report report = {.file = in, .tell = REPORTS_MAX};
   size_t size;
   uint8_t *bytes = read_all(in, &size);
   if (!bytes) return fail(in, strerror(errno));

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The fourth form: a pipeline of source, pipes and sink, as wide as the cores allow.
+/* The fourth form: a pipeline of source, pipes and sink, with one pipe per core.
  *
  *              ┌▶ pipe 0 ─┐
  *   source ────┤    ⋮     ├──▶ sink
  *              └▶ pipe n ─┘
  *
- * A pipe does all from packets to what lies in the file. What a frame leaves behind for the next one
- * goes back two granules only: the overlap, and the synthesis' past. So the source hands out frames
- * in chunks, each to the first pipe that has room, and puts before a chunk the last frames of the one
- * before, for the pipe to warm up with. That costs little, and all else may run side by side; a unit
- * that has more to do elsewhere takes fewer chunks. In which order they went, the source tells the
- * sink by a stream of its own. */
+ * A pipe does everything from packets to samples. A frame depends on at most two granules before it:
+ * the overlap, and the state of the synthesis. So the source distributes frames in chunks, each to the
+ * first pipe that has room, and repeats the last frames of the previous chunk before it, with which the
+ * pipe warms up. This costs little, and the pipes are otherwise independent; a unit that is busy
+ * otherwise takes fewer chunks. A separate stream tells the sink the order of the chunks. */
 #include "entropy.h"
 #include "hybrid.h"
 #include "machine.h"
@@ -19,13 +18,15 @@
 #include <string.h>
 
 enum {
-  CHUNK = 24,                  /* frames, at the most ... */
-  LEAST = 4,                   /* ... and at the least, towards the end */
-  WARM = 2,                    /* the most frames that have two granules */
-  AHEAD = 6,                   /* frames that a pipe has left when it gets its next chunk */
-  JOBS = AHEAD + CHUNK + WARM, /* that wait before a pipe */
-  FRAMES = 2 * CHUNK + 8,      /* behind it: one that is twice as fast as its neighbour goes on */
-  ORDERS = 1024
+  CHUNK_FRAMES_MAX = 24,
+  CHUNK_FRAMES_MIN = 4, /* at the end of the stream */
+  WARM_FRAMES = 2,      /* with at least two granules */
+  AHEAD_FRAMES = 6,     /* frames that a pipe has left when it gets its next chunk */
+  /* Capacities of the streams before and after a pipe, in frames. The second one lets a pipe continue
+   * that is twice as fast as another. */
+  JOBS_CAPACITY = AHEAD_FRAMES + CHUNK_FRAMES_MAX + WARM_FRAMES,
+  FINISHED_CAPACITY = 2 * CHUNK_FRAMES_MAX + 8,
+  ORDERS_CAPACITY = 1024 /* chunks */
 };
 
 typedef struct job {
@@ -53,7 +54,7 @@ typedef struct state {
   unsigned width, granules;
   size_t from;       /* where in the file the first frame is */
   lvd_stream *order; /* source to sink: which pipe has the next frame */
-  mp3_packet last[WARM];
+  mp3_packet last[WARM_FRAMES];
   pipe pipe[]; /* width */
 } state;
 
@@ -61,10 +62,12 @@ typedef struct state {
  * that all pipes come there together. */
 static unsigned chunk_of(const state *s) {
   const mp3_source *source = &s->decoder->source;
-  if (!source->frame) return CHUNK;
+  if (!source->frame) return CHUNK_FRAMES_MAX;
   size_t frame = (source->at - s->from) / source->frame + 1;
   size_t share = (source->size - source->at) / frame / (2 * s->width);
-  return share > CHUNK ? CHUNK : share < LEAST ? LEAST : (unsigned)share;
+  return share > CHUNK_FRAMES_MAX   ? CHUNK_FRAMES_MAX
+         : share < CHUNK_FRAMES_MIN ? CHUNK_FRAMES_MIN
+                                    : (unsigned)share;
 }
 
 /* The first pipe from `from` on that has room for a chunk, when one has. */
@@ -73,9 +76,11 @@ static lvd_status with_room(state *s, unsigned from, unsigned *which) {
   lvd_status status;
   for (unsigned i = 0; i < s->width; i++) {
     *which = (from + i) % s->width;
-    status = lvd_stream_wait_room(s->pipe[*which].jobs, CHUNK + WARM, 0); /* only looks */
+    status = lvd_stream_wait_room(s->pipe[*which].jobs, CHUNK_FRAMES_MAX + WARM_FRAMES,
+                                  0); /* only looks */
     if (status != LVD_E_TIMEOUT) return status;
-    want[i] = (lvd_wait_item){.room = &s->pipe[*which].jobs->put, .n = CHUNK + WARM};
+    want[i] =
+        (lvd_wait_item){.room = &s->pipe[*which].jobs->put, .n = CHUNK_FRAMES_MAX + WARM_FRAMES};
   }
   uint32_t first = 0;
   status = lvd_wait_any(want, s->width, -1, &first);
@@ -195,10 +200,10 @@ LVD_PROCEDURE(mp3_pipe_sink)
 static void run(mp3_machine *machine, state *s) {
   size_t frame = sizeof(finished) + s->granules * mp3_wav_bytes(&s->decoder->wav);
   frame = (frame + MP3_ELEMENT - 1) / MP3_ELEMENT * MP3_ELEMENT;
-  s->order = mp3_machine_stream(machine, "order", sizeof(uint32_t), ORDERS);
+  s->order = mp3_machine_stream(machine, "order", sizeof(uint32_t), ORDERS_CAPACITY);
   for (unsigned i = 0; i < s->width; i++) {
-    s->pipe[i].jobs = mp3_machine_stream(machine, "jobs", sizeof(job), JOBS);
-    s->pipe[i].finished = mp3_machine_stream(machine, "finished", frame, FRAMES);
+    s->pipe[i].jobs = mp3_machine_stream(machine, "jobs", sizeof(job), JOBS_CAPACITY);
+    s->pipe[i].finished = mp3_machine_stream(machine, "finished", frame, FINISHED_CAPACITY);
   }
   mp3_decoder_begin(s->decoder);
   mp3_machine_call(machine, 0, "mp3_pipe_sink", &s, sizeof s, 2);

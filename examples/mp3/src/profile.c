@@ -10,11 +10,11 @@ void mp3_profile_print(const mp3_profile *profile) {
       "entropy: scalefactors, Huffman, requantise, stereo, alias",
       "hybrid: inverse MDCT, overlap, frequency inversion", "synthesis: polyphase filter bank",
       "WAV: conversion and writing"};
-  /* Reading the clock takes time, too: take it off. */
-  enum { TRIES = 10000 };
+  /* Subtract the time that reading the clock takes. */
+  enum { CLOCK_READS = 10000 };
   uint64_t begin = mp3_profile_now(), end = begin;
-  for (unsigned i = 0; i < TRIES; i++) end = mp3_profile_now();
-  double reading = (double)(end - begin) / TRIES, spent[MP3_STAGES], all = 0;
+  for (unsigned i = 0; i < CLOCK_READS; i++) end = mp3_profile_now();
+  double reading = (double)(end - begin) / CLOCK_READS, spent[MP3_STAGES], all = 0;
   for (unsigned i = 0; i < MP3_STAGES; i++) {
     spent[i] = (double)profile->spent[i] - reading * (double)profile->readings[i];
     if (spent[i] < 0) spent[i] = 0;

@@ -6,9 +6,9 @@
  *   transmitter ───┤          ├──▶ sink
  *                  └▶ half 1 ─┘
  *
- * Nobody waits for an answer: while one granule's halves are transformed, the transmitter reads the
- * next ones, and the sink filters those before. In the paper the sink is beside the transmitter; here it
- * is on the other unit unless told, which divides the work better. */
+ * No stage waits for a reply: while the halves of one granule are transformed, the transmitter reads the
+ * next ones, and the sink filters the previous ones. In the paper the sink is on the transmitter's unit;
+ * here it is on the other unit by default, which divides the work better. */
 #include "entropy.h"
 #include "halves.h"
 #include "machine.h"
@@ -16,7 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HALVES = 2, CAPACITY = 128 }; /* granules: for longer than a write to the file takes */
+enum {
+  HALVES = 2,
+  CAPACITY = 128
+}; /* capacity in granules: more than pass during a write to the file */
 
 typedef struct state {
   mp3_decoder *decoder;

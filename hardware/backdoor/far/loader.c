@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The resident loader's machine: what a program does wrong ends in the bridge, which tells the near
- * side; that resets the processor, and the loader begins anew. */
+/* The resident loader on the far processor. The bridge detects the errors of a program and reports them to
+ * the near side, which resets the processor, so that the loader starts again. */
 #include "../../../runtime/remote/loader.h"
 
 #include "../bridge.h"
@@ -11,7 +11,7 @@ static lvd_loader loader;
 
 static void ring(void) { bridge_write(BRIDGE_BELL, 1); }
 
-/* Never longer than the bridge's patience, so the time is met by looking again. */
+/* May return early, since the bridge limits the length of a sleep; the caller checks the time. */
 static void sleep_until(uint64_t until_ns) {
   (void)until_ns;
   bridge_sleep();

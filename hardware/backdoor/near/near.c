@@ -2,7 +2,7 @@
 #include "near.h"
 
 enum { IMAGE = LVD_WINDOW_UNIT, IMAGE_SIZE = 3 * LVD_WINDOW_UNIT, SEGMENT = IMAGE + IMAGE_SIZE };
-enum { COMES_WITHIN = 50000 }; /* cycles: the loader checks the header, and little else */
+enum { BOOT_CYCLES_MAX = 50000 }; /* the loader does little more than check the header */
 
 void *memset(void *to, int c, size_t n);
 
@@ -15,10 +15,10 @@ image near_image(const uint32_t *begin, const uint32_t *end) {
 
 static unsigned char *segment(void) { return (unsigned char *)near_window + SEGMENT; }
 
-/* In trouble there is nobody who could say so in the window. */
+/* After trouble no program runs that could report it in the window; the bridge does. */
 static bool in_trouble(void) { return bridge_read(BRIDGE_TROUBLE) != BRIDGE_NONE; }
 
-/* Before the loader has answered, the state is still the last program's. */
+/* Until the loader has answered the command, the state is that of the last program. */
 static bool over(void) {
   if (in_trouble()) return true;
   uint32_t command = lvd_load_relaxed_u32(&near_window->command);
@@ -42,7 +42,7 @@ bool near_boot(uint32_t watch_ms, bool spoil) {
   bridge_write(BRIDGE_RUN, 1);
   uint32_t since = bridge_read(BRIDGE_CYCLES);
   while (lvd_load_acquire_u32(&near_window->state) != LVD_REMOTE_READY) {
-    if (bridge_read(BRIDGE_CYCLES) - since > COMES_WITHIN) return false;
+    if (bridge_read(BRIDGE_CYCLES) - since > BOOT_CYCLES_MAX) return false;
     bridge_sleep();
   }
   return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Near: what the processor on this side does with the one behind the window: boots it, puts an image
- * into the window, waits for how it went, stops it. */
+/* Near: controls the far processor from this side of the window: boots it, writes an image into the
+ * window, runs and stops it, and waits for the outcome. */
 #ifndef LVD_BACKDOOR_NEAR_H
 #define LVD_BACKDOOR_NEAR_H
 
@@ -32,14 +32,14 @@ typedef struct outcome {
 extern lvd_window *const near_window;
 
 image near_image(const uint32_t *begin, const uint32_t *end);
-/* Resets the far processor, lays out the window anew, and lets the loader come. False: it does not,
- * in so many cycles. `spoil`: a word of the header is wrong. */
+/* Resets the far processor, initialises the window, and waits for the loader. False: it did not start in
+ * time. `watch_ms`: the watchdog's limit; `spoil`: makes the window's header invalid, for a test. */
 bool near_boot(uint32_t watch_ms, bool spoil);
-void near_put(const image *i); /* into the window */
-/* Lays out the link anew, and tells the loader to run what was put: this long, with this sum. */
+void near_put(const image *i); /* copies an image into the window */
+/* Initialises the link, and tells the loader to run the image: its length in bytes and checksum. */
 lvd_status near_start(link *l, uint32_t length, uint32_t sum, uint32_t address);
-lvd_status near_run(link *l, const image *i); /* put and start */
-outcome near_wait(void);                      /* for an end, of whatever kind */
-outcome near_stop(void);                      /* asks the loader, which waits */
+lvd_status near_run(link *l, const image *i); /* near_put and near_start */
+outcome near_wait(void);                      /* waits until the program has ended or failed */
+outcome near_stop(void);                      /* tells the loader to stop the program */
 
 #endif

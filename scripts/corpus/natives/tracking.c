@@ -99,5 +99,5 @@ void displayTrackRect(int32_t left, int32_t top, int32_t right, int32_t bottom) 
   fprintf(output(0), "%d %d %d %d\n", (int)left, (int)top, (int)right, (int)bottom);
 }
 
-/* Nobody clicks. */
+/* There is no mouse: the position is not set. */
 void get_mouse_position(int32_t *position) { (void)position; }
