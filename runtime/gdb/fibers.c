@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Fibers that wait, each for something else, one of them deep in its stack, for a debugger to look at. */
+/* Fibers that wait, each for something else, one of them deep in its stack, for a debugger to look
+ * at. */
 #include <levada/levada.h>
 #include <stdio.h>
 

@@ -54,9 +54,9 @@ LVD_API lvd_status lvd_unit_core(lvd_app *app, uint32_t worker, lvd_unit **out);
 /* A readable name: "worker 1". */
 LVD_API const char *lvd_unit_name(const lvd_unit *unit);
 /* What a unit's process reported about the fault that ended it, if its calls returned LVD_E_FAULT:
- * the procedure that failed, and why; or the call that ended the process (exit, abort); or,
- * without a report, how the process ended (a signal, an exit status; also after LVD_E_PEER_GONE). The
- * text is that process's own; lvd_app_wait_report includes it. Writes at most `size` bytes including the
+ * the procedure that failed, and why; or the call that ended the process (exit, abort); or, without
+ * a report, how the process ended (a signal, an exit status; also after LVD_E_PEER_GONE). The text
+ * is that process's own; lvd_app_wait_report includes it. Writes at most `size` bytes including the
  * terminating null; returns the full length; 0: no report, or the unit is a core (see
  * lvd_app_fault). */
 LVD_API size_t lvd_unit_error_text(const lvd_unit *unit, char *text, size_t size);
@@ -75,11 +75,11 @@ typedef struct lvd_call_options {
 /* Maximum size in bytes of an argument or a result. Pass larger data through a stream. */
 #define LVD_CALL_BYTES_MAX (1u << 20)
 
-/* Starts a call of `procedure` on `unit`; returns at once. The argument is copied. `options` may
- * be null. The caller owns *out and frees it with lvd_call_wait. Errors: LVD_E_ARGUMENT;
+/* Starts a call of `procedure` on `unit`; returns at once. The argument is copied. `options` may be
+ * null. The caller owns *out and frees it with lvd_call_wait. Errors: LVD_E_ARGUMENT;
  * LVD_E_NOT_FOUND: the core has no such procedure (for another process lvd_call_wait returns this);
- * LVD_E_PEER_GONE: the unit is gone; LVD_E_STATE: the application is not running. If no stack can be
- * allocated there, the result of the call is LVD_E_MEMORY, LVD_E_LIMIT or LVD_E_MAPPINGS. */
+ * LVD_E_PEER_GONE: the unit is gone; LVD_E_STATE: the application is not running. If no stack can
+ * be allocated there, the result of the call is LVD_E_MEMORY, LVD_E_LIMIT or LVD_E_MAPPINGS. */
 LVD_API lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const void *argument,
                                   size_t size, const lvd_call_options *options, lvd_call **out);
 
@@ -92,8 +92,8 @@ LVD_API lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const v
 LVD_API lvd_status lvd_call_wait(lvd_call *call, void *result, size_t *size, int64_t timeout_ns,
                                  bool *returned);
 
-/* Waits likewise until one of `count` calls (at most LVD_WAIT_ITEMS_MAX) has returned; *which is its index.
- * lvd_call_wait on it then does not block. */
+/* Waits likewise until one of `count` calls (at most LVD_WAIT_ITEMS_MAX) has returned; *which is
+ * its index. lvd_call_wait on it then does not block. */
 LVD_API lvd_status lvd_call_wait_any(lvd_call *const *call, uint32_t count, int64_t timeout_ns,
                                      uint32_t *which);
 

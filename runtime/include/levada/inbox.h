@@ -97,9 +97,9 @@ static inline void lvd_slot_free(lvd_slot *slot, uint32_t n) {
   lvd_store_release_u32(&lvd_slot_at(slot, n)->owner, 0);
 }
 
-/* True if the receiver sleeps or is about to, and the caller, which has left work for it, must
- * wake it as after a post. The word changes before the wake-up, so that a receiver that has not
- * yet entered the kernel does not sleep; it becomes 0 only after the wake-up (lvd_inbox_ack_wake), so
+/* True if the receiver sleeps or is about to, and the caller, which has left work for it, must wake
+ * it as after a post. The word changes before the wake-up, so that a receiver that has not yet
+ * entered the kernel does not sleep; it becomes 0 only after the wake-up (lvd_inbox_ack_wake), so
  * that if a sender dies in between, the next one wakes the receiver. */
 static inline bool lvd_inbox_needs_wake(lvd_inbox *in, uint32_t *sleep) {
   lvd_fence_seq_cst();

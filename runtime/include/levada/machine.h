@@ -3,8 +3,8 @@
  * run and stop them. An image here is a program that starts, computes, and returns a status; a
  * program that serves procedures needs an application (lvd_unit_load).
  *
- * Thread-safety: one thread at a time per machine. After a failed call, lvd_window_error_text() describes
- * the error. */
+ * Thread-safety: one thread at a time per machine. After a failed call, lvd_window_error_text()
+ * describes the error. */
 #ifndef LVD_MACHINE_H
 #define LVD_MACHINE_H
 

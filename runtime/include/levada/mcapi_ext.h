@@ -38,9 +38,9 @@ extern "C" {
 /* ---- file descriptors ----------------------------------------------------------------------- */
 
 /* A descriptor for poll, select and epoll: readable when a message, packet or scalar may have
- * arrived at `endpoint`, or its channel has ended, until lvd_mcapi_pending_count finds nothing. Created at
- * the first call and closed with the endpoint; the caller must not read or close it. Negative: see
- * the status. */
+ * arrived at `endpoint`, or its channel has ended, until lvd_mcapi_pending_count finds nothing.
+ * Created at the first call and closed with the endpoint; the caller must not read or close it.
+ * Negative: see the status. */
 LVD_API int lvd_mcapi_descriptor(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status);
 /* Call it whenever the descriptor was readable: returns how many items can be received now
  * (possibly 0). 0 with MCAPI_ERR_CHAN_CLOSEPENDING or MCAPI_ERR_TRANSMISSION: nothing more will
@@ -70,8 +70,8 @@ LVD_API void lvd_mcapi_set_wait_policy(mcapi_endpoint_t endpoint, int how, uint3
  * if the end is closed. Null: see the status. */
 LVD_API void *lvd_mcapi_buffer_acquire(mcapi_pktchan_send_hndl_t send_handle, size_t size,
                                        mcapi_status_t *mcapi_status);
-/* Sends the first `size` bytes of the buffer as a packet. MCAPI_ERR_BUF_INVALID: `buffer` is not the
- * one acquired. */
+/* Sends the first `size` bytes of the buffer as a packet. MCAPI_ERR_BUF_INVALID: `buffer` is not
+ * the one acquired. */
 LVD_API void lvd_mcapi_buffer_send(mcapi_pktchan_send_hndl_t send_handle, const void *buffer,
                                    size_t size, mcapi_status_t *mcapi_status);
 /* Returns the buffer unsent. */

@@ -34,17 +34,18 @@ LVD_API const char *lvd_app_option(lvd_app *app, const char *name);
 LVD_API void *lvd_app_data(lvd_app *app, const void *key, size_t size,
                            void (*end)(void *data, lvd_status outcome));
 
-/* Like lvd_app_data, for persistent data: if a new version of the application (lvd_app_upgrade_from)
- * requests a block of the same name and size, it gets the old version's block, with its own `end`.
- * The block must therefore contain no pointers to code, applications or actors. `name` must live
- * as long as the application. */
+/* Like lvd_app_data, for persistent data: if a new version of the application
+ * (lvd_app_upgrade_from) requests a block of the same name and size, it gets the old version's
+ * block, with its own `end`. The block must therefore contain no pointers to code, applications or
+ * actors. `name` must live as long as the application. */
 LVD_API void *lvd_app_persistent_data(lvd_app *app, const char *name, const void *key, size_t size,
                                       void (*end)(void *data, lvd_status outcome));
 
 /* True if the application shall end by itself: it is being unloaded, or a new version waits to
  * replace it (lvd_app_drain). Sources of a network are ended without this. A C program asks before
  * it takes its next element; on true it takes no more, outputs what it has, leaves what its new
- * version needs in persistent blocks, and returns from main. Once true, it stays true. From any thread. */
+ * version needs in persistent blocks, and returns from main. Once true, it stays true. From any
+ * thread. */
 LVD_API bool lvd_app_is_draining(lvd_app *app);
 
 /* Fails the application with this message, as a fault of the current action. Does not return. */
@@ -106,8 +107,8 @@ LVD_API lvd_status lvd_wait_writable(int fd);
  * application is replaced meanwhile, the firing is discarded and the new version repeats it
  * (LVD_CLASS_RESTARTABLE). If the application drains, such a source ends, as by lvd_native_end; so
  * does one with a firing that had no effect yet (lvd_actor.in_guard). In a fiber returns LVD_E_EOF
- * once the application drains (lvd_app_is_draining), even if input is available: that input is left to
- * the next version. */
+ * once the application drains (lvd_app_is_draining), even if input is available: that input is left
+ * to the next version. */
 LVD_API lvd_status lvd_wait_input_restartable(int fd);
 
 /* Call before a native writes `bytes` bytes to the console that all applications of the process

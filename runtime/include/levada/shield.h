@@ -55,20 +55,20 @@ typedef struct lvd_shield_report {
  * pointers are used during the call only. On success the caller owns *out (lvd_shield_lower).
  * LVD_E_STATE in a fiber or an actor, since the command would be pinned to its core. Errors, all
  * without effect: LVD_E_ARGUMENT: malformed text or negative number; LVD_E_NOT_FOUND: no such
- * command; LVD_E_SYSTEM: the command refuses (no such core, the last core, a core already
- * shielded, no such process, no privileges), see lvd_shield_error_text; LVD_E_PEER_GONE: it ended without a
+ * command; LVD_E_SYSTEM: the command refuses (no such core, the last core, a core already shielded,
+ * no such process, no privileges), see lvd_shield_error_text; LVD_E_PEER_GONE: it ended without a
  * reply; LVD_E_TIMEOUT; LVD_E_MEMORY. */
 LVD_API lvd_status lvd_shield_raise(const lvd_shield_options *options, lvd_shield **out);
 
-/* Reports what the shield did, and how many threads arrived since. LVD_E_EOF: it has ended: it
- * was released elsewhere, or its process has ended; LVD_E_PEER_GONE: the command was killed, and its
+/* Reports what the shield did, and how many threads arrived since. LVD_E_EOF: it has ended: it was
+ * released elsewhere, or its process has ended; LVD_E_PEER_GONE: the command was killed, and its
  * guard process restores within 100 ms; LVD_E_TIMEOUT. *out is then the last known report. */
 LVD_API lvd_status lvd_shield_status(lvd_shield *s, lvd_shield_report *out);
 
-/* Ends the shield and returns when the previous state is restored. Frees `s` in every case; null
- * is allowed. LVD_E_SYSTEM: part of the state could not be restored, lvd_shield_error_text names the
- * first; LVD_E_PEER_GONE: the command was killed before, and its guard process restores; LVD_E_TIMEOUT: no
- * reply yet; it ends when it can. */
+/* Ends the shield and returns when the previous state is restored. Frees `s` in every case; null is
+ * allowed. LVD_E_SYSTEM: part of the state could not be restored, lvd_shield_error_text names the
+ * first; LVD_E_PEER_GONE: the command was killed before, and its guard process restores;
+ * LVD_E_TIMEOUT: no reply yet; it ends when it can. */
 LVD_API lvd_status lvd_shield_lower(lvd_shield *s);
 
 /* Describes the calling thread's last error in these functions, in the command's words; "" if

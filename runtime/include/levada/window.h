@@ -4,8 +4,8 @@
  *
  *   header | image | segment: records in each direction, streams (laid out as channels)
  *
- * The HOST creates it and defines the layout; the REMOTE side is the other processor. All offsets are
- * relative to the window's start, since each side maps it at another address. Each word has one
+ * The HOST creates it and defines the layout; the REMOTE side is the other processor. All offsets
+ * are relative to the window's start, since each side maps it at another address. Each word has one
  * writer, and only loads, stores and fences are used: atomic read-modify-write may be missing, or
  * not reach the other side.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Whole applications for the checker: the runtime's own creation, loading, starting, ending, moving
- * and unloading. Of the operating system there is here what those ask for: memory, which the checker
- * watches until it is freed, and threads, which a check runs (model_thread). */
+ * and unloading. Of the operating system there is here what those ask for: memory, which the
+ * checker watches until it is freed, and threads, which a check runs (model_thread). */
 #include <stdlib.h>
 
 #include "arena.h"

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Memory and threads, for the harnesses in which the runtime asks for them itself.
  *
- * All memory, also what is made while threads run, lies in one arena, which the checker watches from
- * the beginning. What is freed is not used again, and not to be touched. A thread that is started is
- * one that the check has spawned, which slept until then (model_thread). */
+ * All memory, also what is made while threads run, lies in one arena, which the checker watches
+ * from the beginning. What is freed is not used again, and not to be touched. A thread that is
+ * started is one that the check has spawned, which slept until then (model_thread). */
 #include "arena.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces of the same size, of so many lines at the most, lie together, so many of them: where a piece
- * is does not depend on what else was made before. All others lie behind, in the order of making. */
+/* Pieces of the same size, of so many lines at the most, lie together, so many of them: where a
+ * piece is does not depend on what else was made before. All others lie behind, in the order of
+ * making. */
 enum { LINES = 256, SAME = 16, PIECES = 512, THREADS = 6, OTHERS = 1 << 19 };
 #define POOLS ((size_t)LINES * (LINES + 1) / 2 * SAME * LVD_CACHE_LINE)
 #define ARENA (POOLS + OTHERS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Threads with a deque each for the checker: the first forks, the others take from it. What deque_pool.c
- * and steal.c would find for them is found here by hand. */
+/* Threads with a deque each for the checker: the first forks, the others take from it. What
+ * deque_pool.c and steal.c would find for them is found here by hand. */
 #include "src/fork/fork.h"
 #include "src/stream/stream.h"
 
@@ -63,7 +63,8 @@ void lvd_fork_wait(lvd_fork_state *f, lvd_deque *d) {
   while (!lvd_exchange_acquire_u32(&d->joined.armed, 0)) lvd_os_wait(&d->joined.armed, 0, -1);
 }
 
-/* The clock advances by more than any polling time at each call: a waiter polls once, then sleeps. */
+/* The clock advances by more than any polling time at each call: a waiter polls once, then sleeps.
+ */
 uint64_t lvd_os_ticks(void) {
   static uint64_t now;
   return now += 1000000;

@@ -81,8 +81,8 @@ void lvd_os_process_close(lvd_os_process *p) { (void)p; }
 void lvd_os_close(int descriptor) { (void)descriptor; }
 
 /* One bell for each side stands for everything that its notifier sleeps for, since the notifier
- * checks all of it anyway. News of the operating system orders what was before it (`told`); the other
- * side's doorbell orders nothing. */
+ * checks all of it anyway. News of the operating system orders what was before it (`told`); the
+ * other side's doorbell orders nothing. */
 static void tell(uint32_t side) {
   lvd_exchange_release_u32(&world->told[side], 1);
   model_ring(side);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Three processes of an MCAPI domain for the checker, in one address space: each has a domain of its own
- * (by another number), and all have the same file. Of the operating system there is here what they ask
- * for: the file, locks that end with their holder, bells with names, and the news of a death. A process
- * has one node, whose place in the table is its own. */
+/* Three processes of an MCAPI domain for the checker, in one address space: each has a domain of
+ * its own (by another number), and all have the same file. Of the operating system there is here
+ * what they ask for: the file, locks that end with their holder, bells with names, and the news of
+ * a death. A process has one node, whose place in the table is its own. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static lvd_worker selves[PROCESSES];
 static uint32_t caller(void) { return (uint32_t)((lvd_worker *)lvd_os_self() - selves); }
 void model_am(uint32_t process) { lvd_os_set_self(&selves[process]); }
 
-/* ---- the port: the file ----------------------------------------------------------------------- */
+/* ---- the port: the file ---------------------------------------------------------------------- */
 
 lvd_status lvd_os_directory_open(int64_t group, int *directory) {
   (void)group;
@@ -88,7 +88,7 @@ void lvd_os_at_fork(void (*before)(void), void (*parent)(void), void (*child)(vo
 }
 int32_t lvd_os_process_self(void) { return (int32_t)caller() + 1; }
 
-/* ---- locks: the system's, so what was done under one is seen by the next ----------------------- */
+/* ---- locks: the system's, so what was done under one is seen by the next --------------------- */
 
 static uint32_t holder(int file) { return (uint32_t)(file - FIRST_FILE); }
 
@@ -120,7 +120,7 @@ int32_t lvd_os_file_lock_holder(int file, uint32_t number) {
   return seen == holder(file) ? 0 : (int32_t)seen;
 }
 
-/* ---- bells, which order nothing; and deaths, which the system orders --------------------------- */
+/* ---- bells, which order nothing; and deaths, which the system orders ------------------------- */
 
 static int bell_of(const char *name) {
   unsigned number, process = 0;
@@ -152,8 +152,8 @@ void lvd_os_wait_shared(lvd_a32 *word, uint32_t expected, int64_t timeout_ns) {
 }
 void lvd_os_wake_shared(lvd_a32 *word) { lvd_os_wake(word); }
 
-/* The process ends, with all its threads: the system drops its locks, then tells of it. One that it had
- * dropped when it died was dropped whole, with the news of it. */
+/* The process ends, with all its threads: the system drops its locks, then tells of it. One that it
+ * had dropped when it died was dropped whole, with the news of it. */
 void model_dies(uint32_t process) {
   for (uint32_t i = 0; i < LOCKS; i++) {
     if (!lvd_load_relaxed_u32(&world->lock[i])) lvd_os_wake(&world->lock[i]);
@@ -166,7 +166,7 @@ void model_dies(uint32_t process) {
   }
 }
 
-/* ---- what is not checked here ------------------------------------------------------------------ */
+/* ---- what is not checked here ---------------------------------------------------------------- */
 
 const mc_transport mc_pmq = {.name = "pmq"};
 void mc_descriptor_close(mc_local_endpoint *local) { (void)local; }
@@ -185,7 +185,7 @@ void lvd_stream_thread_flush(void) {}
 uint32_t lvd_service_priority(void) { return 0; }
 bool lvd_os_thread_set_realtime(uint32_t priority) { return (void)priority, true; }
 
-/* ---- what a check does ------------------------------------------------------------------------- */
+/* ---- what a check does ----------------------------------------------------------------------- */
 
 static void join(uint32_t process) {
   mc_domain **d = &world->domain[process];

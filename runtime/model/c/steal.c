@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Forks on the runtime's own workers: stealing, sleeping and waking, abandoned and cancelled forks. The
- * threads of a check are one thread of the system, so what is thread-local in the product is kept
- * here for each thread of the check, by its number. */
+/* Forks on the runtime's own workers: stealing, sleeping and waking, abandoned and cancelled forks.
+ * The threads of a check are one thread of the system, so what is thread-local in the product is
+ * kept here for each thread of the check, by its number. */
 #include <stdlib.h>
 
 #include "src/fork/fork.h"
@@ -29,8 +29,8 @@ typedef struct model_forks {
 static model_forks *forks;
 static uint32_t acting;      /* before the threads begin, the first one acts for each in turn */
 static int32_t cpu[THREADS]; /* the core of a thread of the program */
-/* By bit, calls that fork the next one and want it made elsewhere, on a worker; that set the event of
- * their number; that are abandoned. */
+/* By bit, calls that fork the next one and want it made elsewhere, on a worker; that set the event
+ * of their number; that are abandoned. */
 static uint32_t nests, sets, fails;
 
 uint32_t model_number(void);
@@ -66,7 +66,8 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
 /* No program here ends before its forks are joined. */
 void lvd_forced_exit_check(lvd_worker *w) { (void)w; }
 
-/* The clock advances by more than any polling time at each call: a waiter polls once, then sleeps. */
+/* The clock advances by more than any polling time at each call: a waiter polls once, then sleeps.
+ */
 static uint64_t now;
 uint64_t lvd_os_ticks(void) { return now += 1000000; }
 
@@ -134,7 +135,8 @@ void model_begin(model_world *m) {
   lvd_forks_runtime_begins(&m->rt);
 }
 
-/* Thread `n` has forked before: it is a worker, or (LVD_NOWHERE) one of the program's on core `at`. */
+/* Thread `n` has forked before: it is a worker, or (LVD_NOWHERE) one of the program's on core `at`.
+ */
 void model_has_forked(model_world *m, uint32_t n, uint32_t worker, uint32_t at) {
   acting = n;
   cpu[n] = (int32_t)at;

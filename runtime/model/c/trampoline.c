@@ -39,7 +39,8 @@ typedef struct model_calls {
 
 static model_calls calls;
 
-/* The globals of the sources under test (src/library.rs), and what they were when they were loaded. */
+/* The globals of the sources under test (src/library.rs), and what they were when they were loaded.
+ */
 extern char __start_model_globals[] __attribute__((weak, visibility("hidden")));
 extern char __stop_model_globals[] __attribute__((weak, visibility("hidden")));
 static void *at_first;
@@ -172,11 +173,11 @@ __attribute__((weak)) void lvd_trap(void *self, int trap, const void *address, c
   (void)self, (void)trap, (void)address, (void)at;
 }
 
-/* ---- memory that is watched has been freed ---------------------------------------------------- */
+/* ---- memory that is watched has been freed --------------------------------------------------- */
 
 void model_freed(void *p, size_t size) { calls.freed(p, size); }
 
-/* ---- fibers: a panic ends one, and goes on where its worker goes on ---------------------------- */
+/* ---- fibers: a panic ends one, and goes on where its worker goes on -------------------------- */
 
 void model_guard(void (*entry)(void *), void *argument) { calls.guard(entry, argument); }
 void model_landed(void) { calls.landed(); }

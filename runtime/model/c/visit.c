@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Calls of a node of MCAPI and its end, for the checker, with a plain word that goes away with the node. */
+/* Calls of a node of MCAPI and its end, for the checker, with a plain word that goes away with the
+ * node. */
 #include "mcapi/domain/call_guard.h"
 
 #include <stdlib.h>

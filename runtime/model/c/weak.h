@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What mutants use in place of the runtime's calls where levada/atomic.h has no weaker one. Included
- * before everything else in a mutant, never in the code as it ships. */
+/* What mutants use in place of the runtime's calls where levada/atomic.h has no weaker one.
+ * Included before everything else in a mutant, never in the code as it ships. */
 #ifndef LVD_MODEL_WEAK_H
 #define LVD_MODEL_WEAK_H
 

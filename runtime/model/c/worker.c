@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Two workers and an application of two actors for the checker: source -> sink over one channel, the
- * runtime's own worker loop, entities and settling. What runtime.c and app.c would set up from the
- * operating system's answers is set up here by hand. */
+/* Two workers and an application of two actors for the checker: source -> sink over one channel,
+ * the runtime's own worker loop, entities and settling. What runtime.c and app.c would set up from
+ * the operating system's answers is set up here by hand. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -281,7 +281,8 @@ void model_is_stuck(model_world *m) {
   model_is_busy(m);
   m->source_stuck = true;
 }
-/* The sink only says that it has run; something of the application has been on its worker before. */
+/* The sink only says that it has run; something of the application has been on its worker before.
+ */
 void model_says(model_world *m) {
   m->sink_says = true;
   m->entity[SINK].actor.cls = &bare[SINK];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* World: one or two workers with the runtime's own loop, an application of fibers on real stacks, and
- * the threads of the check. What a fiber does is a ROLE; each suite has its own (model_role). */
+/* World: one or two workers with the runtime's own loop, an application of fibers on real stacks,
+ * and the threads of the check. What a fiber does is a ROLE; each suite has its own (model_role).
+ */
 #ifndef LVD_MODEL_WORLD_H
 #define LVD_MODEL_WORLD_H
 

@@ -90,7 +90,8 @@ typedef struct tables {
 static tables tables_of(const struct link_map *map) {
   tables t = {.entry = {sizeof(ElfW(Rela)), sizeof(ElfW(Rela))}};
   for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
-    /* glibc relocates these addresses in the table itself, except where that is read-only (RISC-V) */
+    /* glibc relocates these addresses in the table itself, except where that is read-only (RISC-V)
+     */
     uintptr_t at = d->d_un.d_ptr >= map->l_addr ? d->d_un.d_ptr : map->l_addr + d->d_un.d_ptr;
     switch (d->d_tag) {
     case DT_SYMTAB:
@@ -127,7 +128,8 @@ static tables tables_of(const struct link_map *map) {
   return t;
 }
 
-/* A runtime that was linked into the object is not used: the interface is always that of the process. */
+/* A runtime that was linked into the object is not used: the interface is always that of the
+ * process. */
 static bool is_interface(const char *name) {
   static const char *const prefixes[] = {"lvd_", "pb_", "stream_", "srpc_"};
   for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
@@ -135,9 +137,9 @@ static bool is_interface(const char *name) {
   return false;
 }
 
-/* A function or variable of the object that the object itself does not use, since the process has another of the same
- * name, and the loader looks there first: as pipe() of a program that is linked without -Bsymbolic. A weak one is
- * defined to be replaced. NULL: there is none. */
+/* A function or variable of the object that the object itself does not use, since the process has
+ * another of the same name, and the loader looks there first: as pipe() of a program that is linked
+ * without -Bsymbolic. A weak one is defined to be replaced. NULL: there is none. */
 static const char *replaced(void *library) {
   struct link_map *map = NULL;
   if (!dlinfo || dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || !map) return NULL;

@@ -339,7 +339,7 @@ void lvd_os_process_close(lvd_os_process *p) {
   p->pidfd = -1;
 }
 
-/* ---- waking another process, or a thread of this one ------------------------------------------ */
+/* ---- waking another process, or a thread of this one ----------------------------------------- */
 
 lvd_status lvd_os_socketpair(int socket[2], bool stream) {
   int type = stream ? SOCK_STREAM : SOCK_DGRAM;

@@ -91,7 +91,7 @@ static void keep(lvd_fork_state *f, lvd_deque *d) {
   f->spares++;
 }
 
-/* ---- attaching a deque to a thread ------------------------------------------------------------ */
+/* ---- attaching a deque to a thread ----------------------------------------------------------- */
 
 /* Attaches deque `d` with head `head` to the thread; null: none. */
 static void take_up(lvd_fork_state *f, lvd_deque *d, lvd_fork *head) {

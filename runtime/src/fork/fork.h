@@ -116,7 +116,7 @@ void lvd_fork_withdraw(lvd_fork *slot, const lvd_deque *here);
 /* The stack of `d` was abandoned with open forks. True: no thief works for it any more. */
 bool lvd_deque_abandon(lvd_deque *d);
 
-/* ---- deque_pool.c ----------------------------------------------------------------------------- */
+/* ---- deque_pool.c ---------------------------------------------------------------------------- */
 
 /* Protects all lists of deques and of fork states in the process. */
 extern lvd_os_mutex lvd_forks_lock;
@@ -148,7 +148,7 @@ static inline bool lvd_fork_state_is_open(const lvd_fork_state *f) {
   return d && lvd_forks.head != d->slot;
 }
 
-/* ---- fork_thread.c ----------------------------------------------------------------------------- */
+/* ---- fork_thread.c --------------------------------------------------------------------------- */
 
 /* The fork state of this thread; null: it has not forked yet. */
 #ifdef LVD_FORK_SELF /* the model checker runs all threads on one (levada/fork.h) */
@@ -172,7 +172,7 @@ bool lvd_forks_open_here(void);
 bool lvd_forks_close(lvd_runtime *rt);
 bool lvd_forks_alone(void); /* whether there is at most one runtime */
 
-/* ---- fork_proxy.c ------------------------------------------------------------------------------ */
+/* ---- fork_proxy.c ---------------------------------------------------------------------------- */
 
 /* A thread of the program may have moved to another core. */
 void lvd_fork_proxy_poll(lvd_fork_state *f);
@@ -213,7 +213,7 @@ bool lvd_fork_may_leapfrog(lvd_fork_state *f);
 /* Runs the call of `slot`, stolen from `from` in error, on another stack. */
 void lvd_fork_pass(lvd_fork_state *f, lvd_fork *slot, lvd_deque *from);
 
-/* ---- fork_runtime.c -------------------------------------------------------------------------------- */
+/* ---- fork_runtime.c -------------------------------------------------------------------------- */
 
 /* Starts the runtime of a program that has none, if there is none yet. */
 void lvd_fork_runtime_start(void);
@@ -222,7 +222,7 @@ void lvd_fork_runtime_before_fork(void);
 void lvd_fork_runtime_after_fork(void);
 void lvd_fork_runtime_child_begins(void);
 
-/* ---- parallel_for.c ------------------------------------------------------------------------------ */
+/* ---- parallel_for.c -------------------------------------------------------------------------- */
 
 /* The scope in which slot `i` of `d` was forked; null: none. */
 lvd_cancel_scope *lvd_deque_scope(const lvd_deque *d, uint32_t i);

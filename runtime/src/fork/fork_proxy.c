@@ -12,7 +12,7 @@
 
 enum { CHECK_NS = 1000000 };
 
-/* ---- the thread's side -------------------------------------------------------------------------- */
+/* ---- the thread's side ----------------------------------------------------------------------- */
 
 /* Wakes a worker in LVD_ABSTAINS, to check whether it may steal again. */
 bool lvd_fork_proxy_wake(lvd_worker *w) {
@@ -58,7 +58,7 @@ void lvd_fork_proxy_poll(lvd_fork_state *f) {
     take_place(f, &rt->worker[i]);
 }
 
-/* ---- the worker's side -------------------------------------------------------------------------- */
+/* ---- the worker's side ----------------------------------------------------------------------- */
 
 /* A thread that has just forked computes, however long it slept before. */
 static bool has_forked(const lvd_fork_state *f) {

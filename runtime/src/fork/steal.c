@@ -92,7 +92,7 @@ static bool steal(lvd_worker *w, lvd_fork_state *f, lvd_deque *d) {
   return slot != NULL;
 }
 
-/* ---- polling, sleeping, waking ---------------------------------------------------------------- */
+/* ---- polling, sleeping, waking --------------------------------------------------------------- */
 
 /* Wakes `w` if it sleeps; does not interrupt what runs there. */
 void lvd_forks_notify(lvd_worker *w) {

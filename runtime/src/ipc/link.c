@@ -276,7 +276,8 @@ void lvd_link_await_sent(lvd_link *link, int64_t timeout_ns) {
   lvd_os_unlock(&link->lock);
 }
 
-/* Takes the records that have come, at most LVD_RECORDS_PER_RING. Returns false if none are left. */
+/* Takes the records that have come, at most LVD_RECORDS_PER_RING. Returns false if none are left.
+ */
 static bool take_records(lvd_link *link) {
   for (uint32_t i = 0; i < LVD_RECORDS_PER_RING; i++) {
     if (lvd_elements(&link->in, 1) < 1) {

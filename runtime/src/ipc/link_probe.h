@@ -14,7 +14,8 @@ typedef struct lvd_expected_users {
   struct lvd_expected_users *next;
 } lvd_expected_users;
 
-/* Protected by the application's gate, except `pending` (atomic) and `expected` (the link's lock). */
+/* Protected by the application's gate, except `pending` (atomic) and `expected` (the link's lock).
+ */
 typedef struct lvd_deadlock_probe {
   lvd_a32 pending;             /* what the notifier is to send: LVD_PROBE_SEND, LVD_PROBE_REPLY */
   uint32_t asked;              /* number of the last probe */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A C program as an application: one actor with a single firing that starts main as a fiber. So whatever
- * can be done with an application can be done with it, and main may do what a fiber may do. */
+/* A C program as an application: one actor with a single firing that starts main as a fiber. So
+ * whatever can be done with an application can be done with it, and main may do what a fiber may
+ * do. */
 #include "program_app.h"
 
 #include <stdio.h>

@@ -6,7 +6,8 @@
  *
  * Pairs of orders
  *   follow: store_release worker    -> back, follow: load_acquire worker  all the old owner did
- *   back:  add_release calls_out    -> recall: load_acquire calls_out   nothing is posted any more */
+ *   back:  add_release calls_out    -> recall: load_acquire calls_out   nothing is posted any more
+ */
 #include "fiber.h"
 
 void lvd_actor_begin_call(lvd_entity *e) {

@@ -21,7 +21,7 @@ struct lvd_actor_timer {
   lvd_entity *entity;
 };
 
-/* ---- actors ----------------------------------------------------------------------------------- */
+/* ---- actors ---------------------------------------------------------------------------------- */
 
 /* With the lock held. */
 static void note_next(lvd_worker *w) {
@@ -88,7 +88,7 @@ void lvd_actor_timers_recall(lvd_app *app) {
   }
 }
 
-/* ---- of both ---------------------------------------------------------------------------------- */
+/* ---- of both --------------------------------------------------------------------------------- */
 
 uint64_t lvd_actor_timers_next(const lvd_worker *w) {
   uint64_t next = lvd_load_relaxed_u64(&w->next_alarm);
@@ -108,7 +108,7 @@ void lvd_actor_timers_expire(lvd_worker *w, uint64_t now) {
   }
 }
 
-/* ---- within an activation --------------------------------------------------------------------- */
+/* ---- within an activation -------------------------------------------------------------------- */
 
 /* Compiled CAL that calls no native and prints nothing. */
 static bool only_computes(const lvd_entity *e) {
@@ -141,7 +141,7 @@ void lvd_actor_timers_request_yield(lvd_worker *w, const lvd_entity *e, uint64_t
   if (!lvd_load_relaxed_u64(&w->asks_at)) lvd_os_alarm(0);
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 lvd_status lvd_wait_until(int64_t ns) {
   LVD_NO_ABANDON;

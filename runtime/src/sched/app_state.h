@@ -107,7 +107,8 @@ struct lvd_app {
   lvd_aptr story;               /* wait report of the fibers that were ended by a deadlock; owned */
   lvd_a32 faulted;              /* 1: `fault` is being filled; 2: it is complete */
   lvd_fault fault;
-  /* ns, monotonic: its output up to now is within its output rate until then (lvd_app_throttle_output) */
+  /* ns, monotonic: its output up to now is within its output rate until then
+   * (lvd_app_throttle_output) */
   lvd_a64 prints_until;
   lvd_a64 progress;
   lvd_aptr progress_unit;

@@ -16,7 +16,8 @@
  *   cancel: cancelled, [light], wake <> wait: armed, IDLE, [heavy], load cancelled    F1 (park_barrier.c)
  *   end: event told (release)        -> join: event wait (acquire)                    F2
  *   resume: paused (release, app_control.c) -> may_follow: paused (acquire)  what was done while it stood still
- *   put_away: fibers - 1 (release, app_liveness.c)  -> fibers_end: fibers (acquire)  nothing of it runs */
+ *   put_away: fibers - 1 (release, app_liveness.c)  -> fibers_end: fibers (acquire)  nothing of it runs
+ */
 #include "fiber.h"
 #include "../../platform/exceptions.h"
 #include "../../platform/text.h"

@@ -110,7 +110,8 @@ lvd_wait_point *lvd_wait_item_point(const lvd_wait_item *want); /* null: none */
 lvd_status lvd_wait_item_look(const lvd_wait_item *want); /* for a waiter; LVD_E_TIMEOUT: not yet */
 lvd_status
 lvd_wait_item_is_met(const lvd_wait_item *want); /* for a running caller; LVD_E_TIMEOUT: not yet */
-/* The status of the first item that is met; `waiting`: by lvd_wait_item_look, else by lvd_wait_item_is_met. */
+/* The status of the first item that is met; `waiting`: by lvd_wait_item_look, else by
+ * lvd_wait_item_is_met. */
 lvd_status lvd_wait_items_look(const lvd_wait_item *want, uint32_t count, bool waiting,
                                uint32_t *which);
 /* Sets an event that is not set and that has no other setter. */

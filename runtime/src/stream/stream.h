@@ -109,7 +109,7 @@ static inline bool lvd_stream_has(const lvd_stream *face, const void *user, bool
   return lvd_load_relaxed_ptr(sender ? &s->sender.owner : &s->receiver.owner) == user;
 }
 
-/* ---- wake_threshold.c: automatic thresholds -------------------------------------------------------- */
+/* ---- wake_threshold.c: automatic thresholds -------------------------------------------------- */
 
 void lvd_threshold_begin(stream *s);
 /* lvd_wait_any for elements of streams, with automatic thresholds. */

@@ -57,8 +57,8 @@ static int64_t left_of(int64_t timeout_ns, uint64_t start) {
   return timeout_ns < 0 ? -1 : timeout_ns - (int64_t)(lvd_os_now_ns() - start);
 }
 
-/* Checks the items for a sleeping thread; LVD_E_TIMEOUT: none is met, and the thread was not told to
- * return. */
+/* Checks the items for a sleeping thread; LVD_E_TIMEOUT: none is met, and the thread was not told
+ * to return. */
 static lvd_status check_or_told(const lvd_thread_waiter *self, const lvd_wait_item *want,
                                 uint32_t count, bool waiting, uint32_t *which) {
   lvd_status told = lvd_thread_waiter_status(self);

@@ -106,7 +106,7 @@ void test_fiber_limit(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- priorities; available workers ------------------------------------------------------------ */
+/* ---- priorities; available workers ----------------------------------------------------------- */
 
 static int32_t gone[32];
 static uint32_t gone_count;

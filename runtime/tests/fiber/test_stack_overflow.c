@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- recursion ---------------------------------------------------------------------------------- */
+/* ---- recursion ------------------------------------------------------------------------------- */
 
 /* What is done at each level. The frame size differs per round, so that the stack ends at another
  * instruction. */
@@ -177,7 +177,7 @@ void test_overflow_setting_events(void) { overflow(sets_event); }
 void test_overflow_putting(void) { overflow(puts_and_flushes); }
 void test_overflow_calling_out(void) { overflow(calls_out); }
 
-/* ---- srpc interface ----------------------------------------------------------------------------- */
+/* ---- srpc interface -------------------------------------------------------------------------- */
 
 static digging here;
 static void leaf_task(void) {}
@@ -216,7 +216,7 @@ static void overflow_of_task(void (*what)(digging *, int)) {
   }
 }
 
-/* ---- what makes it larger ------------------------------------------------------------------------ */
+/* ---- what makes it larger -------------------------------------------------------------------- */
 
 enum { NEEDS = 300000 }; /* bytes of stack: more than a fiber's default */
 
@@ -290,7 +290,7 @@ void test_overflow_not_of_the_least_stack(void) {
   CHECK_EQ(pb_finish(), LVD_OK);
 }
 
-/* ---- in the C library --------------------------------------------------------------------------- */
+/* ---- in the C library ------------------------------------------------------------------------ */
 
 static void allocates(digging *d, int level) {
   (void)d;

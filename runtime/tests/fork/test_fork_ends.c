@@ -221,7 +221,7 @@ void test_fork_last_thread(void) {
   }
 }
 
-/* ---- threads that end where they must not -------------------------------------------------------- */
+/* ---- threads that end where they must not ---------------------------------------------------- */
 
 static void *ends_in_block(void *unused) {
   LVD_FORK(f, fib, 20);
@@ -276,7 +276,7 @@ void test_fork_thread_ends(void) {
 #endif
 }
 
-/* ---- a library that is closed ------------------------------------------------------------------ */
+/* ---- a library that is closed ---------------------------------------------------------------- */
 
 #ifdef LEVADA_PLUGIN
 static int (*plugin_fib)(int);
@@ -323,7 +323,7 @@ void test_fork_plugin(void) {
 #endif
 }
 
-/* ---- the system's fork ------------------------------------------------------------------------ */
+/* ---- the system's fork ----------------------------------------------------------------------- */
 
 static void fork_in_between(void) {
   forks();

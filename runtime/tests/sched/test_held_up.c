@@ -142,7 +142,7 @@ void test_held_up_failing(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- quiescence checks ------------------------------------------------------------------------- */
+/* ---- quiescence checks ----------------------------------------------------------------------- */
 
 static lvd_run_result allocating_run(lvd_actor *self) {
   enum { PIECES = 64, BYTES = 3000 };
@@ -193,7 +193,7 @@ void test_held_up_judged(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- ends that take long ----------------------------------------------------------------------- */
+/* ---- ends that take long --------------------------------------------------------------------- */
 
 static int key;
 static void end_late(void *data, lvd_status outcome) {

@@ -248,7 +248,7 @@ void test_lost_before_a_sleep(void) {
   ends(rt, other[0]);
 }
 
-/* ---- next to a program that takes its turns --------------------------------------------------- */
+/* ---- next to a program that takes its turns -------------------------------------------------- */
 
 static void always(void *unused) {
   (void)unused;

@@ -330,7 +330,8 @@ static TASKID other;
 static void waits_for_other(void) { pb_wait(other); }
 PB_PROCEDURE(waits_for_other)
 
-/* A procedure waits for another, that for an element of the program, and the program for the first. */
+/* A procedure waits for another, that for an element of the program, and the program for the first.
+ */
 static void waits_in_a_circle(void) {
   TASKID one = pb_create("waits_for_other", 0), starts = pb_create("gets_for_ever", 0);
   other = starts;

@@ -130,7 +130,7 @@ void test_process_dies_in_a_call(void) {
   CHECK_EQ(lvd_load_acquire_u32(&running), 0);
 }
 
-/* ---- srpc interface ---------------------------------------------------------------------------- */
+/* ---- srpc interface -------------------------------------------------------------------------- */
 
 static void here_adds(void) {
   u32 a, sum = 0, more = 0;

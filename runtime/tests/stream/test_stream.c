@@ -348,7 +348,7 @@ void test_stream_deadlock_is_named(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- unclaimed ends ----------------------------------------------------------------------------- */
+/* ---- unclaimed ends -------------------------------------------------------------------------- */
 
 static void does_nothing(void *argument) { (void)argument; }
 
@@ -424,7 +424,7 @@ void test_stream_end_not_taken(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- waits for any of several ------------------------------------------------------------------- */
+/* ---- waits for any of several ---------------------------------------------------------------- */
 
 typedef struct knotted {
   lvd_stream *from[2], *to[2];
@@ -470,7 +470,7 @@ void test_stream_knot_is_named(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- a thread that waits for something else ----------------------------------------------------- */
+/* ---- a thread that waits for something else -------------------------------------------------- */
 
 /* Gets one, below the stream's threshold, and replies elsewhere. */
 static void answers_one(void *argument) {
@@ -565,7 +565,7 @@ void test_stream_refuses(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- groups, without copying --------------------------------------------------------------------- */
+/* ---- groups, without copying ----------------------------------------------------------------- */
 
 typedef struct spans {
   lvd_stream *s;
@@ -627,7 +627,7 @@ void test_stream_spans(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- counters ------------------------------------------------------------------------------------ */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 /* The sender waits for the receiver's reply after a given number of elements. */
 static void send_and_stay(void *argument) {

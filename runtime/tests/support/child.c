@@ -28,7 +28,7 @@ static void show(const char *path) {
   close(fd);
 }
 
-/* ---- procedures -------------------------------------------------------------------------------- */
+/* ---- procedures ------------------------------------------------------------------------------ */
 
 static lvd_status child_sleeps(lvd_call_frame *f) {
   return lvd_fiber_sleep(*(const int64_t *)f->argument);
@@ -231,7 +231,7 @@ static lvd_status child_calls_largely(lvd_call_frame *f) {
 }
 LVD_PROCEDURE(child_calls_largely)
 
-/* ---- srpc interface ------------------------------------------------------------------------------ */
+/* ---- srpc interface -------------------------------------------------------------------------- */
 
 static void pipe_between(STREAM_ID in, STREAM_ID out) {
   u32 a;
@@ -350,7 +350,7 @@ static void remote_waits(void) {
 }
 PB_PROCEDURE(remote_waits)
 
-/* ---- bad ones -------------------------------------------------------------------------------------- */
+/* ---- bad ones -------------------------------------------------------------------------------- */
 
 /* The memory that the parent shares, by the descriptor that it passed. */
 static unsigned char *memory_of_parent(size_t *size, int *bell) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A program that ends in the middle of its work leaves memory, which the leak checker is not to report. For one file of
- * a program: it defines the checker's hook. */
+/* A program that ends in the middle of its work leaves memory, which the leak checker is not to
+ * report. For one file of a program: it defines the checker's hook. */
 #ifndef LVD_TEST_LEAVES_MEMORY_H
 #define LVD_TEST_LEAVES_MEMORY_H
 

@@ -21,7 +21,7 @@ static int fib(int n) {
   return LVD_JOIN(first, fib) + second;
 }
 
-/* ---- remote procedures and streams: all programs have the same names and numbers --------------- */
+/* ---- remote procedures and streams: all programs have the same names and numbers ------------- */
 
 enum { NUMBERS = 1, DOUBLED = 2 };
 
@@ -81,7 +81,7 @@ __attribute__((no_sanitize("undefined"))) static void fault(void) {
   *(volatile int *)(uintptr_t)most = 1;
 }
 
-/* ---- successive versions ----------------------------------------------------------------------- */
+/* ---- successive versions --------------------------------------------------------------------- */
 
 /* Counts its versions, and runs until it is asked to end. */
 static int follows(void) {

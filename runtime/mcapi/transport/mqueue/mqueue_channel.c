@@ -131,7 +131,8 @@ static uint32_t spare(pmq_channel *c) {
   return MC_SLOTS;
 }
 
-/* Receives one packet into a buffer. LVD_OK; LVD_E_TIMEOUT; LVD_E_LIMIT: no buffer; LVD_E_CORRUPT. */
+/* Receives one packet into a buffer. LVD_OK; LVD_E_TIMEOUT; LVD_E_LIMIT: no buffer; LVD_E_CORRUPT.
+ */
 static lvd_status fill(mc_domain *d, const mc_local_endpoint *local) {
   pmq_channel *c = local->channel.transport_data;
   uint32_t left = PMQ_PIECES_PER_CALL;
