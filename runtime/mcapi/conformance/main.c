@@ -4,8 +4,8 @@
  * functions were called and statuses seen.
  *
  *   conformance [threads|processes|fibers|elsewhere] [DOMAIN]
- *       kind of a case's second node (default: threads and processes, in turn); elsewhere: each node of a
- *       case runs once outside this program */
+ *       kind of a case's second node (default: threads and processes, in turn); elsewhere: each
+ *       node of a case runs once outside this program */
 #include "conformance.h"
 
 #include <pthread.h>

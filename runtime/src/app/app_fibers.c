@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The fibers of an application that was opened for them: how they are cancelled, waited for, and
- * counted.
+/* Applications without a network (lvd_app_open), and the fibers of an application: how they are
+ * cancelled, waited for, and counted.
  *
  * Pairs of orders
  *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
- *   put_away: fibers - 1 (release, app_liveness.c)  -> fibers_end: fibers (acquire)  nothing of
- * it runs */
+ *   put_away: fibers - 1 (release, app_liveness.c) -> fibers_end: fibers (acquire)
+ *                                      none of the application's fibers runs any more */
 #include "../sched/no_abandon.h"
 #include "../stream/stream.h"
 #include "app.h"
@@ -37,7 +37,7 @@ void lvd_fibers_end(lvd_app *app) {
     /* again after 10 ms: a fiber may have been in transit at the first look */
     lvd_os_wait(&app->fibers, left, 10 * 1000000);
     if (lvd_load_relaxed_u32(&app->fibers) != left) continue;
-    /* It may have begun after lvd_app_wait_inactive looked at the workers. */
+    /* A long activation may have begun after lvd_app_wait_inactive looked at the workers. */
     lvd_watchdog_expect_exit(app);
     lvd_reaper_spawn_backup(app->rt);
   }

@@ -19,8 +19,8 @@
  *
  * Guarantees
  *   D1  Each fork is run exactly once: by one thief, or by its owner.
- *   D2  The thread that runs a fork sees all that its owner did before the fork; the owner sees after
- *       the join all that was done in it.
+ *   D2  The thread that runs a fork sees all that its owner did before the fork; the owner sees
+ *       after the join all that was done in it.
  *   D3  A request is served: after it the owner's next fork, or its next join with private slots
  *       left, publishes a slot. No worker sleeps while a slot is public (steal.c).
  *
@@ -30,9 +30,9 @@
  * join the deque is empty, and is released.
  *
  * Pairs of orders
- *   share: cas_release ends          -> take: cas_acquire ends           arguments, app, scopes (D2)
- *   run: exchange_release state DONE -> join: load_acquire state         the result (D2)
- *   run: add_release state           -> join: load_acquire state         the thief's deque
+ *   share: cas_release ends          -> take: cas_acquire ends       arguments, app, scopes (D2)
+ *   run: exchange_release state DONE -> join: load_acquire state     the result (D2)
+ *   run: add_release state           -> join: load_acquire state     the thief's deque
  *   serve: words, exchange_release asked 0 -> ask: exchange_acquire asked 1, words
  *                                       a thief that finds asked 0 writes the thread's words after
  *                                       serve has: so its request is not overwritten (D3)

@@ -3,7 +3,8 @@
  * end; and the runtime that they fork on, which may end earlier or later.
  *
  * Pairs of orders
- *   prepare: forks and forkers of a runtime, store_release rt->forks -> a worker begins: load_acquire
+ *   prepare: forks and forkers of a runtime, store_release rt->forks
+ *                                                                -> a worker begins: load_acquire
  * No order is needed for other readers of rt->forks, which have begun; nor for the application
  * of a call, which was opened before the call was forked. */
 #include "../stream/stream.h"

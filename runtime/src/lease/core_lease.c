@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The protocol of a core's lease in shared memory: holder and waiting processes. */
+/* Core lease: the protocol in shared memory, by which processes take, request, hand over and return
+ * a core. The guarantees are in core_lease.h. */
 #include "core_lease.h"
 
 #include "../../platform/platform.h"
 
-/* Changes the holder from `holder` (0: none) to process `to`. */
+/* Changes the holder from `holder` (1 + slot; 0: none) to process `to`. False: the holder is
+ * another one by now. */
 static bool pass(lvd_lease *l, uint32_t holder, uint32_t to, uint64_t now) {
   if (!lvd_cas_relaxed_u32(&l->holder, &holder, to + 1)) return false;
   lvd_store_relaxed_u64(&l->since, now);
@@ -29,6 +31,7 @@ static bool call(lvd_lease *l, uint32_t process) {
   return true;
 }
 
+/* The i-th slot after `me`, round-robin: so each waiting process gets its turn. */
 static uint32_t behind(const lvd_lease *l, uint32_t me, uint32_t i) { return (me + i) % l->slots; }
 
 bool lvd_lease_take(lvd_lease *l, uint32_t me, uint64_t now) {

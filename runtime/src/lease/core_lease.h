@@ -11,8 +11,9 @@
  *   H2  No process sleeps on a lease that has no holder; a process that is given one is woken.
  *
  * Pairs of orders
- *   ask: want 1, waiting + 1, [fence], look at holder <> give back: holder 0, [fence], load waiting   H2
- *   call: the holder, exchange_release want 0 -> ask: want 1, [fence], look at holder          H2
+ *   ask: want 1, waiting + 1, [fence], load holder <> give_back: holder 0, [fence], load waiting
+ *                                                                                            H2
+ *   call: holder, exchange_release want 0 -> ask: want 1, [fence], load holder               H2
  * Everything else is relaxed: `holder` is changed by compare-and-swap only (H1), and `since`
  * and the counters need no order. */
 #ifndef LVD_CORE_LEASE_H
@@ -26,7 +27,7 @@ enum { LVD_LEASE_SLOTS = 64 }; /* processes per lease */
 /* The lease of one core. A holder is stored as 1 + the slot of its process; 0: no holder. */
 typedef struct lvd_lease {
   LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 holder;
-  lvd_a32 waiting; /* number of waiting processes: how many of `want` are set */
+  lvd_a32 waiting; /* number of waiting processes: how many words of `want` are 1 */
   /* Thread id (as the kernel numbers it) of the holder's thread that runs on the core. */
   lvd_a32 thread;
   lvd_a64 since;     /* ns, monotonic: when the holder got the lease */
@@ -40,7 +41,9 @@ typedef struct lvd_lease {
   LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 want[LVD_LEASE_SLOTS];
 } lvd_lease;
 
-/* Returns true if process `me` holds the lease now, because it already did or because the lease
+/* In all of these, `me` and `from` are slots of processes, and `now` is a time of lvd_os_now_ns.
+ *
+ * Returns true if process `me` holds the lease now, because it already did or because the lease
  * was free. */
 bool lvd_lease_take(lvd_lease *l, uint32_t me, uint64_t now);
 /* As lvd_lease_take; on failure `me` is registered as waiting and its threads sleep on want[me]

@@ -13,11 +13,14 @@
  *   F2  What a fiber did before it ended is visible after it was joined. (fiber_start.c)
  *
  * Pairs of orders
- *   cancel: cancelled, [light], wake <> wait: armed, IDLE, [heavy], load cancelled    F1 (park_barrier.c)
- *   end: event told (release)        -> join: event wait (acquire)                    F2
- *   resume: paused (release, app_control.c) -> may_follow: paused (acquire)  what was done while it stood still
- *   put_away: fibers - 1 (release, app_liveness.c)  -> fibers_end: fibers (acquire)  nothing of it runs
- */
+ *   cancel: cancelled, [light], wake <> wait: armed, IDLE, [heavy], load cancelled
+ *                                               F1 (park_barrier.c)
+ *   end: event told (release) -> join: event wait (acquire)
+ *                                               F2
+ *   resume: paused (release, app_control.c) -> may_follow: paused (acquire)
+ *                                               what was done while the application was paused
+ *   put_away: fibers - 1 (release, app_liveness.c) -> fibers_end: fibers (acquire)
+ *                                               none of the application's fibers runs any more */
 #include "fiber.h"
 #include "../../platform/exceptions.h"
 #include "../../platform/text.h"

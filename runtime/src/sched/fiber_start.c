@@ -5,9 +5,10 @@
  *   F2  What a fiber did before it ended is visible after it was joined.
  *
  * Pairs of orders
- *   cancel: cancelled, [light], wake <> wait: armed, IDLE, [heavy], load cancelled    F1 (park_barrier.c)
- *   start: state IDLE (release)      -> each: state (acquire)                         its application
- *   end: event told (release)        -> join: event wait (acquire)                    F2
+ *   cancel: cancelled, [light], wake <> wait: armed, IDLE, [heavy], load cancelled
+ *                                                              F1 of fiber.c (park_barrier.c)
+ *   start: state IDLE (release)      -> each: state (acquire)  the fiber's application
+ *   end: event told (release)        -> join: event wait (acquire)                      F2
  *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers */
 #include "no_abandon.h"
 #include "ready_queue.h"

@@ -3,17 +3,18 @@
  * classes (worker.h), and the highest level with a ready entity goes first. The queue of class
  * c at level l has the index LVD_Q_CLASSES * l + c. Within a level:
  *
- *   LIGHT     first: actors of an application that has used less than a sixteenth of this worker,
- *             by a virtual schedule (generic cell rate algorithm, ITU-T I.371) with a burst of 2 ms.
- *             Otherwise a pipeline that passes on little data now and then would be delayed at each
- *             of its actors by all others. Together they get at most as much as READY and YIELDED.
- *   RESERVED  before READY and YIELDED: applications with a reserved rate. The others keep a
- *             sixteenth of the worker, with a burst of 2 ms, LIGHT among them first.
+ *   LIGHT     goes first: actors of an application that has used less than a sixteenth of this
+ *             worker, by a virtual schedule (generic cell rate algorithm, ITU-T I.371) with a burst
+ *             of 2 ms. Otherwise a pipeline with little work would wait for all other entities at
+ *             each of its actors. All light actors together get at most as much time as READY and
+ *             YIELDED.
+ *   RESERVED  goes before READY and YIELDED: entities of applications with a reserved rate. The
+ *             others keep a sixteenth of the worker, with a burst of 2 ms, LIGHT among them first.
  *   READY     entities that have become ready.
- *   YIELDED   entities that have used their time slice and can continue: they let the others go
- *             first, for at most as long as they ran themselves, and for 100 ms while an entity
- *             with a reserved rate is ready. Otherwise data that passes from actor to actor would
- *             wait at each for a whole slice of an entity that always has work.
+ *   YIELDED   goes last: entities that have used their time slice and can continue. They let the
+ *             others go first, for at most as long as they ran themselves, and for 100 ms while an
+ *             entity with a reserved rate is ready. Otherwise data that passes from actor to actor
+ *             would wait at each of them for a whole slice of an entity that always has work.
  *
  * All state is the worker's own. The functions are inline because the loop of worker.c calls
  * them for each activation. The mapper's simulator implements the same rules. */

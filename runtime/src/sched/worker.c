@@ -7,14 +7,19 @@
  * and sleep on the inbox.
  *
  * Pairs of orders
- *   command: cas_release commands     -> run_commands: exchange_acquire       what it says
- *                                     -> lvd_worker_run_safe_commands: exchange_acquire    the same
- *   done:    store_release            -> lvd_command_done: load_acquire       what it did
- *   turn:    store_release running, turn -> lvd_app_wait_inactive: load_acquire       what ran before
+ *   command: cas_release commands     -> run_commands, lvd_worker_run_safe_commands:
+ *                                        exchange_acquire             the content of the command
+ *   done:    store_release            -> lvd_command_done: load_acquire
+ *                                                                     what the command did
+ *   turn:    store_release running, turn -> lvd_app_wait_inactive: load_acquire
+ *                                                                     what ran before
  *   turn:    running, [light], load phase, paused, awaited
- *                                     <> lvd_app_wait_inactive: phase or paused, awaited, [heavy], load running
- *   resume:  store_release paused -> may_run: load_acquire    what was done while it stood still (app_control.c)
- *   ask:     exchange_release yield 1 -> loop: exchange_acquire yield 0       what was left before
+ *                                     <> lvd_app_wait_inactive: phase or paused, awaited, [heavy],
+ *                                        load running
+ *   resume:  store_release paused     -> may_run: load_acquire
+ *                                        what was done during the pause (app_control.c)
+ *   ask:     exchange_release yield 1 -> loop: exchange_acquire yield 0
+ *                                        what the requester has posted before
  * The word `yield` is only written by read-modify-write, so that the worker that clears it
  * sees what all requesters have posted, also if their 1 was overwritten. It is cleared before
  * the worker checks for work, never between that and an activation: a late request applies to

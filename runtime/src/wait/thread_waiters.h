@@ -16,7 +16,8 @@
  * check: it may have been the last thread that could do something.
  *
  * Pairs of orders
- *   sleep: entered (lock), armed, [heavy], load suspect <> keeper: suspect = 0, [fence], list, armed
+ *   sleep: entered (lock), armed, [heavy], load suspect <> reaper: suspect = 0, [fence], list,
+ *                                                          armed
  *   outside: inside - 1 (release)                       -> let_out: inside (acquire)
  *   tell: told, [fence], exchange asleep                <> sleep: asleep = 1, [heavy], load told */
 #ifndef LVD_THREAD_WAITERS_H

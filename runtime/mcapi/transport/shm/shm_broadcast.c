@@ -13,8 +13,8 @@
  *   B2  The sender waits for the slowest living receiver, and for no other.
  *
  * Pairs of orders
- *   change: tables, add_release version        -> update: load_acquire version, tables          B1 B2
- *   admit: head, state, store_release admitted -> is_admitted: load_acquire admitted, head     B1
+ *   change: tables, add_release version        -> update: load_acquire version, tables       B1 B2
+ *   admit: head, state, store_release admitted -> is_admitted: load_acquire admitted, head   B1
  * ("version" is membership_version.) */
 #include "packet_ring.h"
 

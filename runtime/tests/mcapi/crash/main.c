@@ -6,8 +6,8 @@
  * what is left.
  *
  *   levada_crash LIFE [STEP [FIRST]]
- *       kills at every STEP-th store, from FIRST on; LIFE: store (messages and packet channels), third, scalars, loans,
- *       hears, broadcasts
+ *       kills at every STEP-th store, from FIRST on; LIFE: store (messages and packet channels),
+ *       third, scalars, loans, hears, broadcasts
  *   levada_crash alone [STEP [FIRST]]
  *       the same without a survivor: other processes start in what is left
  *   levada_crash random ROUNDS
