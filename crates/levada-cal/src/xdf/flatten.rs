@@ -17,10 +17,12 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The runtime's default maximum; stops networks that multiply themselves.
+/// Maximum number of actors: the runtime's default. Bounds the expansion of nested networks, whose number of actors can
+/// grow exponentially with the nesting.
 const MAX_INSTANCES: usize = 65536;
 /// Maximum nesting of networks.
 const MAX_NESTING: usize = 64;
+/// Maximum capacity of a channel, in elements (`LVD_CHANNEL_CAPACITY`).
 const MAX_CAPACITY: i64 = 1 << 30;
 
 type NodeId = usize;

@@ -8,13 +8,14 @@ use std::time::Duration;
 pub enum MonitorMessage {
     /// This application has ended.
     Ended(u64),
-    /// An application was started, resumed or moved, or cores have changed.
+    /// An application was started, resumed or moved, or the running set has changed.
     Changed,
-    /// A worker has work after all were idle.
+    /// A worker has work after all were idle: samples have to be taken again.
     Awake,
-    /// The mapper's placement of everything that ran at this generation.
+    /// The mapper's placement of all applications that ran at this generation (the monitor's number of changes).
     Mapped(u64, Placement),
-    /// The result of a search for a better placement at this generation, and its duration.
+    /// The result of the balancer's search at this generation, and its duration.
     Found(u64, SearchResult, Duration),
+    /// The thread ends.
     Quit,
 }

@@ -60,8 +60,8 @@ struct Monitor<'a> {
     overrunning: Vec<(usize, u32)>,
     /// Sum of the workers' counters, to detect work.
     work_counter: u64,
-    /// Number of changes of the running set; whether the mapper is running; whether its result will be outdated;
-    /// whether it runs only because the balancer asked for it.
+    /// Number of changes of the running applications and cores; whether the mapper is running; whether its result will
+    /// be outdated; whether it runs only because the balancer asked for it.
     generation: u64,
     mapping: bool,
     mapping_is_stale: bool,
@@ -191,8 +191,8 @@ impl Monitor<'_> {
         self.next_look = Instant::now() + took * PAUSE_FACTOR;
     }
 
-    /// The running set has changed: all are sampled from a new start, and results of the mapper for the old set are
-    /// outdated.
+    /// The applications that run, or the cores, have changed: all are sampled from a new start, and results that the
+    /// mapper computed for the previous state are outdated.
     fn on_change(&mut self) {
         self.restart_pending = true;
         self.generation += 1;
@@ -277,7 +277,7 @@ impl Monitor<'_> {
         all.filter(|h| !h.app.is_ending()).collect()
     }
 
-    /// Restarts sampling, because the running set or the cores have changed.
+    /// Restarts sampling, because the running applications or the cores have changed.
     fn restart(&mut self) {
         self.restart_pending = false;
         self.restart_from_current();

@@ -44,8 +44,8 @@ impl Monitor<'_> {
         all.any(|w| w.hosted.limits.rate.is_some())
     }
 
-    /// Starts the mapper for all of them, because the running set has changed or a reserved rate is missed; or
-    /// (`wished`) because the balancer has found an improvement.
+    /// Starts the mapper for all applications that share cores, because the applications or cores have changed or a
+    /// reserved rate is missed; or (`wished`) because the balancer has found an improvement.
     pub(crate) fn map(&mut self, wished: bool) {
         if !self.shared.balance || !self.is_to_be_mapped() {
             return;

@@ -11,7 +11,7 @@ use crate::protocol::{Failed, Unloaded, WITHIN};
 use std::io;
 use std::time::Duration;
 
-/// Ends it immediately (`now`), or drains it.
+/// Unloads the application of this name: ends it immediately (`now`), or drains it within the timeout `within`.
 pub fn unload_by_name(
     served: &ServerState,
     name: String,
@@ -64,7 +64,7 @@ pub fn unload_by_name(
     Ok(Unloaded::new(name, ended))
 }
 
-/// It is unloaded, but the state folder could not be updated.
+/// The error if the application is unloaded, but the state folder could not be updated.
 fn not_saved(name: &str, why: &io::Error) -> Failed {
     let what = format!(
         "{name} is unloaded, but that could not be saved: {why}; the next host would load it again"
@@ -74,7 +74,7 @@ fn not_saved(name: &str, why: &io::Error) -> Failed {
         .into()
 }
 
-/// It is ending, but the state folder could not be marked.
+/// The error if the application is ending, but the state folder could not be marked.
 fn not_marked(failed: Failed, marked: &io::Result<()>) -> Failed {
     match marked {
         Ok(()) => failed,
@@ -102,7 +102,7 @@ pub fn unload_ended(served: &ServerState) -> Result<Vec<Unloaded>, Failed> {
     }
     for isolated in served.isolated.list() {
         if isolated.lives() {
-            continue; // and may take long to say so
+            continue; // a request for its state could take long
         }
         let state = isolated.details().application.state;
         if matches!(state, State::Ended | State::Failed) {

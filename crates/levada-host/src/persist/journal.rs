@@ -8,12 +8,12 @@
 //!
 //! Conclusions ([`Found`]):
 //! - An application named in the last line is quarantined.
-//! - Otherwise one of those that had started and not settled is guilty. A single one is quarantined. Of several,
-//!   the next host starts a few at a time and waits until they have settled, so that each further crash leaves
-//!   fewer suspects.
-//! - If the machine went down, no application is guilty.
-//! - If there is no suspect and the host soon crashes again, all are started that way, and settle in twice the
-//!   time.
+//! - Otherwise the applications that had started and not settled are suspects: one of them has crashed the host. A
+//!   single suspect is quarantined. Of several, the next host starts a few at a time and waits until they have settled,
+//!   so that each further crash leaves fewer suspects.
+//! - If the machine went down, there is no suspect.
+//! - If there is no suspect and the host crashes again soon after its start, all applications are started a few at a
+//!   time, and settle in twice the time.
 
 use crate::persist::crash_record;
 use crate::persist::store::files::{StateFolder, remove_whole};

@@ -29,8 +29,8 @@ pub struct Sample {
     /// The fraction of its core that each worker got while it had work; none if it had none. Empty:
     /// all of it.
     pub core_share: Vec<Option<f64>>,
-    /// The fraction of each core that other known processes leave, including cores where nothing of
-    /// ours runs; empty: all.
+    /// The fraction of each core that other known processes leave, including cores where no actor
+    /// runs; empty: all.
     pub available: Vec<f64>,
 }
 
@@ -40,7 +40,7 @@ pub struct Balancer {
     machine: Machine,
     cores: Vec<u32>,
     placement: Placement,
-    /// Mean demand per second of our CPU time: the plain mean of the first samples, then
+    /// Mean demand per second of CPU time of this host: the plain mean of the first samples, then
     /// exponentially decaying.
     mean: Option<Graph>,
     long_firing: Vec<bool>,
@@ -49,13 +49,15 @@ pub struct Balancer {
     available: AvailableCapacity,
     hysteresis: MoveHysteresis,
     samples: usize,
-    /// Counts only CPU time that was ours, as do the waiting times.
+    /// Time since the first sample. Like the waiting times, it counts only the part in which this host's workers had
+    /// their cores.
     age: Duration,
     /// The first placement rests on estimates, not on measurements.
     guess: bool,
+    /// Time since the last move, and the time to wait before the next one.
     since_move: Duration,
     wait: Duration,
-    /// The bottleneck that the last move should have led to.
+    /// The load of the busiest core that the last move should have led to.
     predicted: Option<f64>,
 }
 
@@ -135,7 +137,7 @@ impl Balancer {
         self
     }
 
-    /// The index of a core among ours; none if it is not one of them.
+    /// The index of a core in `cores`; none if actors may not use it.
     fn index_of(&self, core: u32) -> Option<u32> {
         let found = self.cores.iter().position(|&c| c == core);
         found.map(|c| c as u32)
@@ -208,7 +210,7 @@ impl Balancer {
 
     /// Takes over a placement that the runtime changed by itself, for example by moving actors away
     /// from a long firing. It would do so again, so the waiting time grows each time. If it undoes
-    /// a move of ours before its effect was checked, the move counts as failed.
+    /// a move of the balancer before its effect was checked, the move counts as failed.
     pub fn set_placement(&mut self, placement: Placement) {
         self.go(placement);
         self.predicted = None;
@@ -304,7 +306,7 @@ impl Balancer {
         Some(mean)
     }
 
-    /// The mean stays valid for the actors' work, so it is kept.
+    /// Continues with another placement. The mean demand of the actors stays valid, so it is kept.
     fn go(&mut self, placement: Placement) {
         let before = self.local_placement();
         self.placement = placement;
@@ -393,8 +395,8 @@ impl Balancer {
             .with_available(&self.available.current().collect::<Vec<_>>())
     }
 
-    /// The available fraction of each core of a machine with this many cores; cores that are not
-    /// ours are assumed to be as good as the best one.
+    /// The available fraction of each core of a machine with this many cores; cores that actors may
+    /// not use are assumed to be as good as the best one.
     pub fn available(&self, cores: usize) -> Vec<f64> {
         let most = self.available.current().reduce(f64::max).unwrap_or(1.0);
         let mut all = vec![most; cores];

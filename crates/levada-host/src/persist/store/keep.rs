@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Writes how applications were loaded, and their flags: paused, unloading, quarantined.
+//! Saves applications in the state folder: the request by which each was loaded, and its flags: paused, unloading,
+//! quarantined.
 
 use crate::persist::journal::quarantine_file;
 use crate::persist::store::StateStore;
@@ -12,20 +13,20 @@ use levada_files::read_private;
 use std::io::{self, ErrorKind};
 
 impl StateStore {
-    /// Stores how an application was loaded, which has this number now.
+    /// Stores the request by which an application was loaded. `number` is that of the running instance.
     #[cfg(test)]
     pub(super) fn keep(&self, name: &str, number: u64, request: &LoadRequest) -> io::Result<()> {
         self.save_all(&[(name, number, request)])
     }
 
-    /// Stores how a new version was loaded, which runs in place of the old one. A failed write is repeated later.
+    /// Stores the request of a new version, which runs in place of the old one. A failed write is repeated later.
     pub fn save_version(&self, name: &str, number: u64, request: &LoadRequest) -> io::Result<()> {
         let _changing = self.lock_changes();
         let _ = self.put(&unloading_file(name), None);
         self.put_version(name, number, request)
     }
 
-    /// The caller holds the change lock.
+    /// Replaces the stored request, and ends a quarantine. The caller holds the change lock.
     pub(super) fn put_version(
         &self,
         name: &str,
@@ -41,7 +42,7 @@ impl StateStore {
         self.put(&quarantine_file(name), None)
     }
 
-    /// Stores how several were loaded: the next host knows all of them, or none.
+    /// Stores the requests of applications that were loaded together: the next host has all of them, or none.
     pub fn save_all(&self, all: &[(&str, u64, &LoadRequest)]) -> io::Result<()> {
         let _changing = self.lock_changes();
         // Marks of an earlier application of the name do not apply to this one.
@@ -51,8 +52,8 @@ impl StateStore {
         self.write_all(all)
     }
 
-    /// Stores how a new version was loaded that continues under the number of the old one, unless the application was
-    /// forgotten or another has its name. `is_paused` is called under the change lock.
+    /// Stores the request of a new version that continues under the number of the old one, unless the application was
+    /// removed from the state folder or another one has its name. `is_paused` is called under the change lock.
     pub fn save_next(
         &self,
         name: &str,
@@ -71,7 +72,7 @@ impl StateStore {
         self.put_version(name, number, &request)
     }
 
-    /// The caller holds the change lock.
+    /// Writes the requests of all applications as one atomic change. The caller holds the change lock.
     pub(super) fn write_all(&self, all: &[(&str, u64, &LoadRequest)]) -> io::Result<()> {
         let named = all.iter().map(|(name, _, request)| named(name, request));
         let change = BatchChange {
@@ -141,8 +142,8 @@ impl StateStore {
         }
     }
 
-    /// Marks that the application is being unloaded: no later host loads it, however this one ends. The unload
-    /// continues even if this cannot be written.
+    /// Marks that the application is being unloaded: no later host loads it, even if this host crashes before the
+    /// unload is complete. The unload continues even if the mark cannot be written.
     pub fn mark_unloading(&self, name: &str, number: u64) -> io::Result<()> {
         let _changing = self.lock_changes();
         match self.is_ours(name, number) {
@@ -151,7 +152,7 @@ impl StateStore {
         }
     }
 
-    /// Removes that mark.
+    /// Removes the mark of [`StateStore::mark_unloading`].
     pub fn clear_unloading(&self, name: &str, number: u64) {
         let _changing = self.lock_changes();
         if self.is_ours(name, number) {
@@ -168,13 +169,14 @@ impl StateStore {
         }
     }
 
-    /// Releases it from quarantine. For an application of this process that happens when it has settled.
+    /// Releases an application from quarantine. For an application of this host that happens when it has settled
+    /// (`journal.rs`).
     pub fn release_quarantine(&self, name: &str) -> io::Result<()> {
         let _changing = self.lock_changes();
         self.put(&quarantine_file(name), None)
     }
 
-    /// How it was loaded; an error says why the file cannot be read.
+    /// The request by which the application was loaded; an error says why the file cannot be read.
     pub fn read(&self, name: &str) -> Result<LoadRequest, String> {
         let request = self.request_in(&request_file(name));
         request

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Writing files of the state folder. A write that fails is kept, and is repeated with a later change.
+//! Writes and reads single files of the state folder. A write that fails is kept in memory (`unsaved`), and is repeated
+//! with a later change.
 
 use crate::persist::store::StateStore;
 use crate::persist::store::files::{MAX_BYTES, all_of, remove_whole, request_file, write_whole};
@@ -32,7 +33,7 @@ impl StateStore {
         Ok(())
     }
 
-    /// This file is as it should be; others are tried again. The caller holds `changes`.
+    /// This file has been written; failed writes of other files are repeated. The caller holds the change lock.
     fn saved(&self, file: &str) {
         let mut unsaved = self.unsaved();
         unsaved.remove(file);
@@ -43,7 +44,7 @@ impl StateStore {
         }
     }
 
-    /// This is done later. The caller holds `changes`.
+    /// Records a failed write, to be repeated later; returns its error. The caller holds the change lock.
     pub(super) fn not_saved(&self, file: &str, what: Unsaved, why: io::Error) -> io::Error {
         let mut unsaved = self.unsaved();
         if unsaved.is_empty() {
@@ -61,7 +62,7 @@ impl StateStore {
         }
     }
 
-    /// Once until writing succeeds again, on standard error, where an administrator looks first.
+    /// Reports a failed write on standard error, where an administrator looks first; once until writing succeeds again.
     pub(super) fn tell_unsaved(&self, e: &io::Error) {
         let folder = self.folder.display().to_string();
         let _ = writeln!(
@@ -110,7 +111,7 @@ impl StateStore {
         Ok(request)
     }
 
-    /// Whether it is forgotten, although its file still exists.
+    /// Whether the application was removed from the state folder, although its file still exists.
     pub(super) fn is_to_go(&self, name: &str) -> bool {
         let is_ours = self.owners().ours.contains_key(name);
         !is_ours
@@ -128,7 +129,7 @@ impl StateStore {
         )
     }
 
-    /// Removes all its files. The caller holds the change lock.
+    /// Removes all files of the application. The caller holds the change lock.
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         let all = all_of(name).map(|file| self.put(&file, None));
         all.into_iter().collect()
