@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The runtime's headers become part of the compiler: what it emits is compiled with those of the
-//! runtime that it will run on, wherever the command is installed.
+//! Embeds the runtime's public headers in the compiler, so that emitted code is compiled with the headers of the
+//! runtime that will load it, wherever the command is installed.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Other people's programs: `cargo run -p levada-cal --example corpus -- FOLDER` checks all CAL files
-//! of a folder of Orcc projects, and lowers each actor that needs no parameters. They are no part of
-//! this project, so this is a tool and not a test.
+//! Checks all CAL files of a folder of Orcc projects, and lowers each actor that needs no parameters:
+//! `cargo run -p levada-cal --example corpus -- FOLDER`. A tool and not a test, since the projects are not part of this
+//! one.
 
 use levada_cal::diag::{self, Diagnostics, Severity};
 use levada_cal::ir;

@@ -80,11 +80,11 @@ impl Project {
     pub fn warnings(&self) -> impl Iterator<Item = Diagnostic> {
         self.missing.iter().map(|(name, folder)| {
             let message = format!(
-                "the project {} needs the project {name}, which is not there",
+                "the project {} needs the project {name}, which was not found",
                 folder.display()
             );
             Diagnostic::warning("project", message).help(format!(
-                "put a folder {name} with its .project beside it, or name its sources with --path"
+                "put a folder {name} with its .project next to it, or name its sources with --path"
             ))
         })
     }
@@ -191,9 +191,9 @@ fn is_called(folder: &Path, name: &str) -> bool {
 /// The nearest project `name`, searched from `folder`.
 fn find_near(folder: &Path, name: &str) -> Option<PathBuf> {
     for above in folder.ancestors().skip(1).take(PARENT_LEVELS_MAX) {
-        let beside = above.join(name);
-        if is_called(&beside, name) {
-            return Some(beside);
+        let sibling = above.join(name);
+        if is_called(&sibling, name) {
+            return Some(sibling);
         }
         let mut level = folders_in(above);
         for depth in 0..PARENT_LEVELS_MAX {

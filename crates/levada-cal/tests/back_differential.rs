@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random CAL programs, run by the interpreter and by the compiled code on one and two workers,
-//! print the same.
+//! Differential tests: random CAL programs must print the same in the interpreter and as compiled code on one and two
+//! workers, and random expressions over all operators the same as the constant folder computes.
 //!
-//! So do random expressions over all operators, hundreds in one actor, and the constant folder agrees.
-//!
-//! `LEVADA_RANDOM=n` runs n programs in place of the usual number (thousands are a soak), `LEVADA_EXPRESSIONS=n` n
-//! expressions, `LEVADA_SEED=s` begins at seed s, so that `LEVADA_SEED=s LEVADA_RANDOM=1` shows one again;
-//! `LEVADA_KEEP=dir` leaves its files. A program that fails is made smaller before it is shown.
-//! `LEVADA_SANITIZE=address,undefined` (or `thread`) compiles them, and the runtime, with these.
+//! `LEVADA_RANDOM=n` runs n programs instead of the usual number, `LEVADA_EXPRESSIONS=n` n expressions. `LEVADA_SEED=s`
+//! begins at seed s, so `LEVADA_SEED=s LEVADA_RANDOM=1` repeats one program. `LEVADA_KEEP=dir` keeps its files. A
+//! failing program is shrunk before it is shown. `LEVADA_SANITIZE=address,undefined` (or `thread`) compiles the
+//! programs and the runtime with these sanitizers.
 
 mod back_support;
 mod random;
@@ -120,7 +118,7 @@ fn natives() -> HashMap<String, Native> {
     map
 }
 
-/// What a run came to: how it ended, and what each actor printed.
+/// The result of a run: its status, and the rows that each actor printed.
 #[derive(Debug, PartialEq, Clone)]
 struct Ending {
     status: String,
@@ -130,8 +128,8 @@ struct Ending {
 fn by_actor(text: &str) -> HashMap<String, Vec<String>> {
     let mut map: HashMap<String, Vec<String>> = HashMap::new();
     for row in text.lines() {
-        let who = row.split(' ').next().unwrap_or("");
-        map.entry(who.to_string())
+        let actor = row.split(' ').next().unwrap_or("");
+        map.entry(actor.to_string())
             .or_default()
             .push(row.to_string());
     }

@@ -86,7 +86,7 @@ end";
 const BLOCKED: &str = "actor Blocked () int X, int Z ==> :
   both: action X:[x], Z:[z] ==> do println(\"both \" + x + \" \" + z); end
 end";
-const SHORT: &str = "actor Short () ==> int Y :
+const SHORT_CAL: &str = "actor Short () ==> int Y :
   int n := 0;
   emit: action ==> Y:[n] guard n < 7 do n := n + 1; end
 end";
@@ -112,7 +112,7 @@ const CLASSES: &[(&str, &str)] = &[
     ("TwoIn", TWO_IN),
     ("Guarded", GUARDED),
     ("Blocked", BLOCKED),
-    ("Short", SHORT),
+    ("Short", SHORT_CAL),
     ("Sink", SINK),
 ];
 

@@ -29,15 +29,15 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// Compares with the expected text in the file's folder; all differences are shown at the end.
 fn compare(path: &Path, extension: &str, got: &str, wrong: &mut String) {
-    let beside = path.with_extension(extension);
+    let expected_file = path.with_extension(extension);
     let got = format!("{}\n", got.trim_end());
     if std::env::var_os("LEVADA_UPDATE").is_some() {
-        std::fs::write(&beside, got).unwrap();
+        std::fs::write(&expected_file, got).unwrap();
         return;
     }
-    let want = std::fs::read_to_string(&beside).unwrap_or_default();
+    let want = std::fs::read_to_string(&expected_file).unwrap_or_default();
     if want != got {
-        let name = beside.file_name().unwrap().to_string_lossy();
+        let name = expected_file.file_name().unwrap().to_string_lossy();
         *wrong += &format!("== {name}: expected\n{want}== but got\n{got}\n");
     }
 }
@@ -151,7 +151,7 @@ fn one_mistake_is_one_error() {
                     Out:[inc(x) + N + v[0]] do bump(v); end\nend\n".into()),
         ("import", "import $lib.Consts.gone;\nactor One () int In ==> int Out :\n  action In:[x] ==> Out:[gone(x) \
                     + gone(1)] end\nend\n".into()),
-        ("import", "import $lib.Nobody.*;\nactor One () int In ==> int Out :\n  int v[N];\n  action In:[x] ==> \
+        ("import", "import $lib.Idle.*;\nactor One () int In ==> int Out :\n  int v[N];\n  action In:[x] ==> \
                     Out:[inc(x)] end\nend\n".into()),
         ("class", "package $wrong;\nimport wrong.Unit.*;\nactor One () int In ==> int Out :\n  int v[N];\n  action \
                    In:[x] ==> Out:[inc(x)] end\nend\n".into()),
@@ -166,10 +166,13 @@ fn one_mistake_is_one_error() {
                            Out:[f(x) + v[0]] end")),
         ("size", body("  int v[$0];\n  int w[#v];\n  action In:[x] ==> Out:[v[0] + #v + w[1]] end")),
         ("size", body("  int v[$true];\n  int w[#v + 1];\n  action In:[x] ==> Out:[v[0]] end")),
-        ("syntax", body("  function f(int) --> int : x end\n  action In:[x] ==> Out:[f(x)] end").replace("(int)", "(int$)")),
-        ("syntax", body("  function f(int x) --> $foo : x end\n  int v[f(2)];\n  action In:[x] ==> Out:[f(x) + v[0]] end")),
+        ("syntax", body("  function f(int) --> int : x end\n  action In:[x] ==> Out:[f(x)] end")
+            .replace("(int)", "(int$)")),
+        ("syntax", body("  function f(int x) --> $foo : x end\n  int v[f(2)];\n  action In:[x] ==> \
+                         Out:[f(x) + v[0]] end")),
         ("body", body("  function $f(int x) --> int end\n  int v[f(2)];\n  action In:[x] ==> Out:[f(x) + v[0]] end")),
-        ("name", body("  function f(int x) --> int : $y + x end\n  int v[f(2)];\n  action In:[x] ==> Out:[f(x) + v[0]] end")),
+        ("name", body("  function f(int x) --> int : $y + x end\n  int v[f(2)];\n  action In:[x] ==> \
+                       Out:[f(x) + v[0]] end")),
         ("name", body("  action In:[x] ==> Out:[$y + y] do y := y + 1; y2 := y; end\n  int y2;")),
         ("tag", body("  a: action In:[x] ==> Out:[x] end\n  b: action In:[x] ==> end\n  schedule fsm s: s (a) --> t; \
                       t ($c) --> u; u (c) --> s; u (b) --> s; end\n  priority a > c > b; end")),
@@ -201,14 +204,14 @@ fn one_mistake_is_one_error() {
         // Structure.
         ("syntax", body("  action In:[x] ==> Out:[x] do if x > 0 then y := 1; end\n  $int y;\n  b: action In:[x] ==> \
                          Out:[y] end")),
-        ("syntax", body("  action In:[x] ==> Out:[x] do if x > 0 then y := 1; end end end\n  int y;\n  b: action In:[x] \
-                         ==> Out:[y] end\n").replace("  int y", "  $int y")),
+        ("syntax", body("  action In:[x] ==> Out:[x] do if x > 0 then y := 1; end end end\n  int y;\n  \
+                         b: action In:[x] ==> Out:[y] end\n").replace("  int y", "  $int y")),
         ("syntax", body("  b: $In:[x] ==> Out:[x] do if x > 0 then y := 1; end y := 2; y := 3; end\n  int y;")),
         ("syntax", body("  action In:[x]$ Out:[x] end\n  action In:[x] ==> Out:[x] end")),
         ("syntax", body("  int v[2]$\n  action In:[x] ==> Out:[v[0]] end")),
         ("syntax", body("  action In:[x] ==> Out:[x] end\n  $do y := 1; y := 2; end\n  int y;")),
-        ("syntax", body("  a: action In:[x] ==> Out:[x] end\n  schedule fsm s: s (a) $-> s; s (a) --> t; t (a) --> s; end")
-            .replace(") $->", ")$ ->")),
+        ("syntax", body("  a: action In:[x] ==> Out:[x] end\n  schedule fsm s: s (a) $-> s; s (a) --> t; \
+                         t (a) --> s; end").replace(") $->", ")$ ->")),
         ("comment", body("  action In:[x] ==> Out:[x] end\n  $/* never closed\n  int y;")),
         ("comment", "$/* never closed\nactor One () ==> :\nend\n".into()),
         ("syntax", "$".into()),

@@ -365,9 +365,15 @@ fn work_at_compile_time_is_bounded() {
             }
             text + "int v[f39(1)]; action ==> Out:[1] end end"
         },
-        "actor T() ==> int Out : function f(int x) --> int : f(x) + f(x) end int v[f(1)]; action ==> Out:[v[0]] end end".to_owned(),
-        "actor T() ==> int Out : int v[30000][30000] := [[i * j : for int i in 1 .. 30000] : for int j in 1 .. 30000]; action ==> Out:[v[1][2]] end end".to_owned(),
-        "actor T() ==> int Out : int v[9] := [i : for int i in -9223372036854775808 .. 9223372036854775807]; action ==> Out:[1] end end".to_owned(),
+        "actor T() ==> int Out : function f(int x) --> int : f(x) + f(x) end int v[f(1)]; \
+         action ==> Out:[v[0]] end end"
+            .to_owned(),
+        "actor T() ==> int Out : int v[30000][30000] := [[i * j : for int i in 1 .. 30000] : \
+         for int j in 1 .. 30000]; action ==> Out:[v[1][2]] end end"
+            .to_owned(),
+        "actor T() ==> int Out : int v[9] := [i : for int i in -9223372036854775808 .. \
+         9223372036854775807]; action ==> Out:[1] end end"
+            .to_owned(),
         "actor T() ==> int Out : action ==> Out:[[i : for int i in 0 .. 100000000]] repeat 100 end end".to_owned(),
     ];
     for text in &expensive {

@@ -19,7 +19,8 @@ const SEED: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
         <Entry kind="Expr" name="size"><Expr kind="Literal" literal-kind="Integer" value="4"/></Entry></Type></Port>
     <Port kind="Output" name="Out"><Type name="String"/></Port>
     <Instance id="one"><Class name="a.b.One"/>
-        <Parameter name="p"><Expr kind="List"><Expr kind="Literal" literal-kind="String" value="x&amp;y"/></Expr></Parameter>
+        <Parameter name="p">
+            <Expr kind="List"><Expr kind="Literal" literal-kind="String" value="x&amp;y"/></Expr></Parameter>
         <Attribute kind="Flag" name="native"/></Instance>
     <Connection dst="one" dst-port="In" src="" src-port="In"/>
     <Connection dst="" dst-port="Out" src="one" src-port="Out">

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Diagnostics: what a compiler has to say about a source file, and how it is shown. The compilers
-//! of this project (CAL, and C with forks) share them.
+//! Diagnostics of the compilers of this project (CAL, and C with forks): errors, warnings and notes about source files,
+//! as text with the source lines, or as JSON.
 //!
-//! Every stage pushes [`Diagnostic`]s into one [`Diagnostics`] and goes on, so that a run reports
-//! every error. [`Sources`] holds the text of all files read; a [`Span`] points into it.
+//! Every stage pushes [`Diagnostic`]s into one [`Diagnostics`] and continues, so that a run reports all errors.
+//! [`Sources`] has the text of all files read; a [`Span`] is a range in it.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use levada_text::{escaped, escaped_but, escaped_line};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A byte range in a source file; `file` indexes the table of files that it goes with.
+/// A byte range in a source file; `file` is an index in [`Sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Span {
     pub file: u32,
@@ -19,10 +19,10 @@ pub struct Span {
     pub end: u32,
 }
 
-/// A source file that spans point into.
+/// A source file.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// As a user would type it: relative where possible.
+    /// The path as shown to users: relative if possible.
     pub path: String,
     pub text: Arc<str>,
 }
@@ -44,7 +44,7 @@ impl Severity {
     }
 }
 
-/// A place in a source file and what is to be said about it.
+/// A range in a source file with a text about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     pub span: Span,
@@ -57,9 +57,9 @@ pub struct Diagnostic {
     /// A short name that stays the same when the wording changes, such as `type-mismatch`.
     pub code: &'static str,
     pub message: String,
-    /// The first one is the primary place. Without labels the message belongs to no file.
+    /// The first label is the primary place. Without labels the message belongs to no file.
     pub labels: Vec<Label>,
-    /// What to do about it.
+    /// A remedy.
     pub help: Option<String>,
 }
 
@@ -81,7 +81,7 @@ impl Diagnostic {
         }
     }
 
-    /// What is only told to whoever asks for it.
+    /// A note, which is kept only after [`Diagnostics::keep_notes`].
     pub fn note(code: &'static str, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Note,
@@ -97,8 +97,8 @@ impl Diagnostic {
         self
     }
 
-    /// The same is found at another place: it is shown, too, unless there are many. The first label is the
-    /// place that comes first.
+    /// Adds a place with the same finding, unless there are [`OTHER_PLACES_MAX`] already. The first label remains the
+    /// first place in the file.
     pub fn also_at(&mut self, span: Span) {
         let Some(first) = self.labels.first_mut() else {
             return;
@@ -107,7 +107,7 @@ impl Diagnostic {
         if first.span.file == span.file && span.start < first.span.start {
             later = std::mem::replace(&mut first.span, span);
         }
-        if self.labels.len() <= MAX_ALSO {
+        if self.labels.len() <= OTHER_PLACES_MAX {
             self.labels.push(Label {
                 span: later,
                 text: "and here".into(),
@@ -121,21 +121,20 @@ impl Diagnostic {
     }
 }
 
-/// So many findings are compared with a new one that may be the same.
-const MAX_COMPARED: usize = 1000;
+/// Maximum number of diagnostics that are compared with a new one to find the same.
+const COMPARED_MAX: usize = 1000;
 
-/// A finding that is made at many places shows at most so many of them beside the first.
-const MAX_ALSO: usize = 3;
+/// Maximum number of places of a diagnostic, in addition to the first.
+const OTHER_PLACES_MAX: usize = 3;
 
-/// Where a diagnostic sorts: by its first label, those without a place first.
+/// The order of diagnostics: by the first label; those without a place come first.
 fn sort_key(diag: &Diagnostic) -> (u32, u32, u32) {
     diag.labels
         .first()
         .map_or((0, 0, 0), |l| (l.span.file + 1, l.span.start, l.span.end))
 }
 
-/// What has been found so far. The same finding is kept once: an actor that is specialised several
-/// times would otherwise repeat itself.
+/// The diagnostics of a run, each of them once: an actor that is specialised several times gives the same ones.
 #[derive(Debug, Default)]
 pub struct Diagnostics {
     found: Vec<Diagnostic>,
@@ -149,12 +148,12 @@ impl Diagnostics {
         Diagnostics::default()
     }
 
-    /// From now on notes are kept, too.
+    /// Keeps notes from now on.
     pub fn keep_notes(&mut self) {
         self.notes = true;
     }
 
-    /// Whether notes are kept: else none need be looked for.
+    /// Whether notes are kept; otherwise a stage need not compute any.
     pub fn keeps_notes(&self) -> bool {
         self.notes
     }
@@ -173,7 +172,7 @@ impl Diagnostics {
         }
     }
 
-    /// The same, but where the same was found elsewhere in this file, it is one finding with several places.
+    /// Like `push`, but if the file has the same diagnostic elsewhere, adds the place to that one.
     pub fn push_once(&mut self, diag: Diagnostic) {
         let Some(place) = diag.labels.first().map(|l| l.span) else {
             return self.push(diag);
@@ -182,9 +181,9 @@ impl Diagnostics {
             let file = d.labels.first().map(|l| l.span.file);
             d.code == diag.code && d.message == diag.message && file == Some(place.file)
         };
-        let before = self.found.iter_mut().take(MAX_COMPARED).find(same);
+        let before = self.found.iter_mut().take(COMPARED_MAX).find(same);
         match before {
-            // It may be checked again.
+            // The same place is checked again.
             Some(before) if before.labels.iter().any(|l| l.span == place) => {}
             Some(before) => before.also_at(place),
             None => self.push(diag),
@@ -227,14 +226,14 @@ impl Diagnostics {
     }
 }
 
-/// A position as people count: lines and columns (in characters) from 1.
+/// A position in a text: line, and column in characters, both from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineCol {
     pub line: u32,
     pub column: u32,
 }
 
-/// All files read; `Span::file` indexes it.
+/// All files that were read, by the index `Span::file`.
 #[derive(Debug, Default)]
 pub struct Sources {
     files: Vec<SourceFile>,
@@ -266,7 +265,7 @@ impl Sources {
         &self.files
     }
 
-    /// The line and column where `span` starts.
+    /// The line and column at which `span` begins.
     pub fn line_col(&self, span: Span) -> LineCol {
         let starts = &self.line_starts[span.file as usize];
         let line = starts.partition_point(|&s| s <= span.start) - 1;
@@ -280,13 +279,13 @@ impl Sources {
         }
     }
 
-    /// The file that is shown as `path`; the last one, where it was read again.
+    /// The file that is shown as `path`; the last one if it was read several times.
     pub fn find(&self, path: &str) -> Option<u32> {
         let found = self.files.iter().rposition(|f| f.path == path)?;
         Some(found as u32)
     }
 
-    /// Where a line and a column are in the text, if they are in it; both count from 1.
+    /// The byte offset of a line and column; `None` if the text has no such place.
     pub fn offset(&self, file: u32, at: LineCol) -> Option<u32> {
         let starts = &self.line_starts[file as usize];
         let text = &self.files[file as usize].text;
@@ -297,7 +296,7 @@ impl Sources {
         Some((start + ends.nth(column)?) as u32)
     }
 
-    /// A path as a user would type it: relative to the current folder where it lies below it.
+    /// A path as shown to users: relative to the current folder if it is below that.
     pub fn display_path(path: &Path) -> String {
         let here = std::env::current_dir().ok();
         let shown = here.and_then(|h| path.strip_prefix(h).ok()).unwrap_or(path);
@@ -306,7 +305,7 @@ impl Sources {
     }
 }
 
-/// `span` as a byte range that lies within the text and on character boundaries.
+/// `span` as a byte range within the text and on character boundaries.
 fn clamp(text: &str, span: Span) -> std::ops::Range<usize> {
     let mut start = (span.start as usize).min(text.len());
     while !text.is_char_boundary(start) {
@@ -319,14 +318,13 @@ fn clamp(text: &str, span: Span) -> std::ops::Range<usize> {
     start..end
 }
 
-/// Nobody reads more than this at once.
-const MAX_SHOWN: usize = 200;
+/// Maximum number of diagnostics that are shown.
+const SHOWN_MAX: usize = 200;
 
-/// Those of `all` to show, in the same order, and for the others, what and how many they are. Where there are
-/// too many, errors come before warnings and notes, and what is rare before what is said everywhere: the few
-/// that matter would drown else.
+/// Selects the diagnostics to show, in the order of `all`, and summarises the others as text. If there are too many,
+/// errors precede warnings and notes, and rare kinds precede frequent ones.
 pub fn to_show(all: Vec<&Diagnostic>) -> (Vec<&Diagnostic>, String) {
-    if all.len() <= MAX_SHOWN {
+    if all.len() <= SHOWN_MAX {
         return (all, String::new());
     }
     let kind = |d: &Diagnostic| (d.severity, d.code);
@@ -336,10 +334,10 @@ pub fn to_show(all: Vec<&Diagnostic>) -> (Vec<&Diagnostic>, String) {
     }
     let mut chosen: Vec<usize> = (0..all.len()).collect();
     chosen.sort_by_key(|&i| (all[i].severity, left[&kind(all[i])], all[i].code, i));
-    chosen.truncate(MAX_SHOWN);
+    chosen.truncate(SHOWN_MAX);
     chosen.sort_unstable();
     for &i in &chosen {
-        *left.get_mut(&kind(all[i])).expect("it was counted") -= 1;
+        *left.get_mut(&kind(all[i])).expect("counted above") -= 1;
     }
     let of: Vec<String> = left
         .iter()
@@ -348,21 +346,21 @@ pub fn to_show(all: Vec<&Diagnostic>) -> (Vec<&Diagnostic>, String) {
         .collect();
     let more = format!(
         "... and {} more: {}\n\n",
-        all.len() - MAX_SHOWN,
+        all.len() - SHOWN_MAX,
         of.join(", ")
     );
     (chosen.iter().map(|&i| all[i]).collect(), more)
 }
 
-/// `diags` as text, each with its line shown.
+/// The diagnostics as text, each with its source lines.
 pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
     let renderer = if color {
         Renderer::styled()
     } else {
         Renderer::plain()
     };
-    // Names, paths and lines come from outside. The renderer replaces some of their control characters, in titles and
-    // lines; what it writes itself is newlines and, for colours, escape characters.
+    // Names, paths and lines are untrusted, and the renderer does not replace all control characters in them. So they
+    // are escaped here, and the output again; it keeps the newlines and the escape characters of colours.
     let mut out = String::new();
     let (shown, more) = to_show(diags.iter().collect());
     for diag in shown {
@@ -372,14 +370,14 @@ pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
             Severity::Note => Level::NOTE,
         };
         let title = level.primary_title(escaped(&diag.message)).id(diag.code);
-        // One snippet a file, in the order in which the labels name the files.
+        // One snippet per file, in the order of the labels.
         let mut files: Vec<u32> = Vec::new();
         for label in &diag.labels {
             if !files.contains(&label.span.file) {
                 files.push(label.span.file);
             }
         }
-        // Without a line to show there is nothing but the words.
+        // Without labels there is no line to show.
         if files.is_empty() {
             let mut say = |title| {
                 out.push_str(&renderer.render(&[Group::with_title(title)]));
@@ -423,7 +421,7 @@ pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
     escaped_but(&out, |c| matches!(c, '\n' | '\t' | '\x1b')).into_owned()
 }
 
-/// All of `diags` as an array of objects.
+/// The diagnostics as a JSON array of objects.
 pub fn to_json(sources: &Sources, diags: &Diagnostics) -> serde_json::Value {
     let one = |diag: &Diagnostic| {
         let mut object = serde_json::json!({
@@ -449,14 +447,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_rare_is_shown_where_all_is_too_much() {
+    fn rare_diagnostics_are_shown_if_there_are_too_many() {
         let mut diags = Diagnostics::new();
         diags.keep_notes();
         let note = |code, i: usize| Diagnostic {
             severity: Severity::Note,
             ..Diagnostic::error(code, format!("{code} {i}"))
         };
-        diags.extend((0..MAX_SHOWN + 20).map(|i| note("often", i)));
+        diags.extend((0..SHOWN_MAX + 20).map(|i| note("often", i)));
         diags.extend((0..2).map(|i| note("seldom", i)));
         diags.push(Diagnostic::error("wrong", "an error"));
         let text = render(&Sources::new(), &diags, false);
@@ -472,12 +470,12 @@ mod tests {
             text.ends_with("... and 23 more: 23 note[often]\n\n"),
             "{text}"
         );
-        assert_eq!(diags.len(), MAX_SHOWN + 23);
+        assert_eq!(diags.len(), SHOWN_MAX + 23);
     }
 
-    /// In each place where text from outside is shown, in colour or without.
+    /// Untrusted text is escaped in every place, with colours and without.
     #[test]
-    fn what_would_control_a_terminal_is_escaped() {
+    fn control_characters_are_escaped() {
         const OUTSIDE: &str = "a\x1b[31m\u{9b}31m\r\u{202e}z";
         let mut sources = Sources::new();
         let file = sources.add(format!("{OUTSIDE}.cal"), OUTSIDE);
@@ -492,7 +490,7 @@ mod tests {
         diags.push(Diagnostic::error("alone", OUTSIDE).help(OUTSIDE));
         for color in [false, true] {
             let text = render(&sources, &diags, color);
-            // Colours of its own it begins with another word.
+            // The renderer's own colour codes do not follow an `a`.
             assert!(!text.contains("a\x1b[31m"), "{text:?}");
             assert!(!text.contains(['\u{9b}', '\r', '\u{202e}']), "{text:?}");
             assert!(color || !text.contains('\x1b'), "{text:?}");

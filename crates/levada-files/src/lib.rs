@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Folders that hold code or state, such as the state folder of a host and the cache of compiled networks, and the files
-//! in them. What lies there is loaded, or decides what is loaded, so it must be this user's alone: no other user may be
-//! able to change it, nor to put another folder in its place. Root is trusted, since it can do anything.
+//! Private folders and files: checks that only the current user and root can change or replace them. They hold code or
+//! decide which code is loaded, such as the state folder of a host and the cache of compiled networks.
 //!
-//! Files are read only if they are regular, without following a link (it could lead to any file of the user), without
-//! waiting (a pipe may never be written), and up to a size.
+//! Files are read only if they are regular, up to a size, without following a link (it could lead to any file of the
+//! user), and without blocking (a pipe may never be written).
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
@@ -12,12 +11,12 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// As many links as the kernel follows in one path.
+/// Maximum number of symbolic links in a path, as in the kernel.
 const LINKS_MAX: u32 = 40;
 
 const WRITABLE_BY_GROUP: u32 = 0o020;
 const WRITABLE_BY_OTHERS: u32 = 0o002;
-/// In such a folder only the owner of a file can remove or rename it.
+/// The sticky bit: in such a folder only the owner of a file can remove or rename it.
 const STICKY: u32 = 0o1000;
 
 fn user() -> u32 {
@@ -29,17 +28,17 @@ fn refused(path: &Path, why: &str) -> io::Error {
     io::Error::other(format!("{}: {why}", path.display()))
 }
 
-/// Its owner can change what lies there.
+/// Whether the owner of a folder or link may be one that can replace its content.
 fn is_trusted(owner: u32) -> bool {
     owner == 0 || owner == user()
 }
 
-/// No other user can put something else in the place of what lies in this folder. `group` is trusted as well, and so is
-/// a group that has the number of its owner: by convention it has that user alone.
+/// Checks that no other user can replace a file in this folder. `group` is trusted as well, and so is a group with the
+/// number of the folder's owner: by convention that user is its only member.
 fn check_on_the_way(path: &Path, found: &Metadata, group: Option<u32>) -> io::Result<()> {
     if !is_trusted(found.uid()) {
         let why = format!(
-            "it belongs to user {}, who can replace what lies there",
+            "it belongs to user {}, which can replace the files in it",
             found.uid()
         );
         return Err(refused(path, &why));
@@ -51,21 +50,21 @@ fn check_on_the_way(path: &Path, found: &Metadata, group: Option<u32>) -> io::Re
     if others && mode & STICKY == 0 {
         Err(refused(
             path,
-            "other users can replace what lies there (chmod go-w forbids that)",
+            "other users can replace the files in it (chmod go-w forbids that)",
         ))
     } else {
         Ok(())
     }
 }
 
-/// Checks that nobody but this user and root can decide what is found at `path`: of each folder and link on the way.
-/// What is trusted beside them is `group`.
+/// Checks that only this user, root and `group` can change what `path` refers to: checks each folder and link on the
+/// path, and the folder at its end.
 pub fn check_way_to(path: &Path, group: Option<u32>) -> io::Result<()> {
     let real = way_to(path, group)?;
     check_on_the_way(&real, &fs::metadata(&real)?, group)
 }
 
-/// The same, but for what is there in the end; where that is.
+/// Checks each folder and link on a path, except its end, and returns the path without links.
 fn way_to(path: &Path, group: Option<u32>) -> io::Result<PathBuf> {
     let mut rest: Vec<OsString> = parts(&std::path::absolute(path)?);
     let mut at = PathBuf::from("/");
@@ -90,7 +89,7 @@ fn way_to(path: &Path, group: Option<u32>) -> io::Result<PathBuf> {
             return Err(refused(path, "too many links"));
         }
         if !is_trusted(found.uid()) {
-            let why = format!("a link of user {}, who can change it", found.uid());
+            let why = format!("a link of user {}, which can change it", found.uid());
             return Err(refused(&there, &why));
         }
         let to = fs::read_link(&there)?;
@@ -102,7 +101,7 @@ fn way_to(path: &Path, group: Option<u32>) -> io::Result<PathBuf> {
     Ok(at)
 }
 
-/// The names in a path, the last one first.
+/// The components of a path, in reverse order.
 fn parts(path: &Path) -> Vec<OsString> {
     let names = path.components().rev().filter_map(|c| match c {
         Component::Normal(name) => Some(name.to_os_string()),
@@ -112,12 +111,12 @@ fn parts(path: &Path) -> Vec<OsString> {
     names.collect()
 }
 
-/// Checks that this folder is this user's alone.
+/// Checks that a folder belongs to this user, and that no other user can change or replace it.
 pub fn check_private_folder(path: &Path) -> io::Result<()> {
     let real = way_to(path, None)?;
     let found = fs::metadata(&real)?;
     if !found.is_dir() {
-        return Err(refused(path, "it is no folder"));
+        return Err(refused(path, "it is not a folder"));
     }
     if found.uid() != user() {
         let why = format!("it belongs to user {}", found.uid());
@@ -126,7 +125,7 @@ pub fn check_private_folder(path: &Path) -> io::Result<()> {
     check_is_private(path, &found)
 }
 
-/// Makes this folder, and those above it that are not there, for this user alone; and checks it where it was there.
+/// Creates a private folder, with missing parents, and checks it, also if it existed.
 pub fn make_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     check_private_folder(path)
@@ -146,26 +145,26 @@ fn check_is_private(path: &Path, found: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Opens a file of such a folder: a regular file of this user's alone. `options` says how.
+/// Opens a file of a private folder with `options`. Fails if it is not a regular file that only this user can write.
 pub fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.mode(0o600);
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC);
     let file = options.open(path).map_err(|e| match e.raw_os_error() {
         Some(libc::ELOOP) => io::Error::other("it is a link, which is not followed"),
-        // A pipe that nobody reads, a socket, a device without a driver.
-        Some(libc::ENXIO | libc::ENODEV) => io::Error::other("it is no regular file"),
+        // A pipe without a reader, a socket, a device without a driver.
+        Some(libc::ENXIO | libc::ENODEV) => io::Error::other("it is not a regular file"),
         _ => e,
     })?;
     let found = file.metadata()?;
     if !found.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let name = Path::new(path.file_name().unwrap_or(path.as_os_str()));
     check_is_private(name, &found)?;
     Ok(file)
 }
 
-/// What such a file holds, which is no more than `max_bytes`.
+/// The content of a private file. Fails if it is larger than `max_bytes`.
 pub fn read_private(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let file = open_private(path, OpenOptions::new().read(true))?;
     let mut bytes = Vec::new();
@@ -177,7 +176,7 @@ pub fn read_private(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A new file of this user's alone. What was there of that name is taken away, whatever it was, but for a folder.
+/// Creates a private file. Removes an existing file, link, pipe or socket of that name; fails if it is a folder.
 pub fn create_private(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
@@ -216,7 +215,7 @@ mod tests {
         assert!(check_private_folder(&folder.join("file")).is_err());
     }
 
-    /// Whoever can rename it can put another one in its place.
+    /// A user that can write in the parent folder could replace this folder.
     #[test]
     fn a_folder_in_one_that_others_can_write_is_refused() {
         let place = tempfile::tempdir().unwrap();
@@ -225,11 +224,11 @@ mod tests {
         set_mode(&above, 0o777);
         let said = why(check_private_folder(&folder));
         assert!(said.contains("/a: other users can replace"), "{said}");
-        // As /tmp is.
+        // Sticky, like /tmp.
         set_mode(&above, 0o1777);
         check_private_folder(&folder).unwrap();
         set_mode(&above, 0o755);
-        // By a link, and what is on the way to where that leads.
+        // Through a link, of which the target's path is checked.
         let link = place.path().join("link");
         symlink("a/../a/b", &link).unwrap();
         check_private_folder(&link).unwrap();
@@ -241,9 +240,9 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_others_is_refused() {
+    fn files_of_others_are_refused() {
         if user() != 0 {
-            // Only root can give files away; it is root's folder then.
+            // Only root can change the owner of a file, so use a folder of root.
             assert!(check_private_folder(Path::new("/usr")).is_err());
             return;
         }
@@ -290,7 +289,7 @@ mod tests {
         assert!(read_private(Path::new("/dev/zero"), 10).is_err());
         set_mode(&at("file"), 0o666);
         assert!(read_private(&at("file"), 10).is_err());
-        // What is in the way of a new file goes, and where a link led to stays.
+        // An existing file is replaced, and the target of a link is unchanged.
         for name in ["link", "pipe", "socket", "file"] {
             drop(create_private(&at(name)).unwrap());
             assert_eq!(fs::symlink_metadata(at(name)).unwrap().mode(), 0o100_600);

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Text that came from outside (state files, manifests, what an application says, file names), made safe to show. A
-//! terminal, or a reader of a log, would take its control characters for commands, and characters that change the
-//! direction of writing hide what stands there. Each such character is shown as `\u` and four hexadecimal digits. That
-//! is how JSON writes it, so a JSON text stays the same value.
+//! Escapes untrusted text (state files, manifests, messages of applications, file names) before it is shown. Control
+//! characters could command the terminal, and characters that change the writing direction could disguise the text.
+//! Each is replaced by `\u` and four hexadecimal digits, as in JSON, so a JSON text keeps its value.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Changes what a terminal does, or the order in which text is shown.
+/// Whether a character can control a terminal or change the order in which text is shown.
 fn controls(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// All such characters but those that stay.
+/// Escapes all such characters except those for which `stays` is true.
 pub fn escaped_but(text: &str, stays: fn(char) -> bool) -> Cow<'_, str> {
     let controls = |c: char| controls(c) && !stays(c);
     if !text.contains(controls) {
@@ -22,7 +21,7 @@ pub fn escaped_but(text: &str, stays: fn(char) -> bool) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         if controls(c) {
-            // All of them are below U+10000. Writing to a string does not fail.
+            // All of them are below U+10000, and writing to a string cannot fail.
             let _ = write!(out, "\\u{:04x}", c as u32);
         } else {
             out.push(c)
@@ -31,12 +30,12 @@ pub fn escaped_but(text: &str, stays: fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A text of one or more lines: newlines and tabs stay.
+/// Escapes a text of one or more lines; newlines and tabs stay.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     escaped_but(text, |c| matches!(c, '\n' | '\t'))
 }
 
-/// A name, or another text that is to stay on its line.
+/// Escapes a name or another text that must remain on one line.
 pub fn escaped_line(text: &str) -> Cow<'_, str> {
     escaped_but(text, |_| false)
 }
@@ -54,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_controls_a_terminal_is_shown() {
+    fn control_characters_are_escaped() {
         let outside = "\x1b[31mred\x1b]0;title\x07\r\u{9b}2J\x7f\u{202e}\u{2066}\n\tline";
         let shown = escaped(outside);
         assert_eq!(
@@ -67,7 +66,7 @@ mod tests {
 
     #[test]
     fn json_stays_the_same_value() {
-        // What JSON need not escape, and a terminal would heed.
+        // JSON does not require these characters to be escaped, but a terminal interprets them.
         let json = "{\"name\": \"a\u{9b}31m\u{202e}b\"}";
         assert_eq!(escaped(json), r#"{"name": "a\u009b31m\u202eb"}"#);
     }

@@ -299,7 +299,7 @@ impl<'a> Checker<'a> {
             ast::BinOp::Op(op) => op,
             ast::BinOp::Power => {
                 let diag = Diagnostic::error("unsupported", "`**` has no meaning yet in CAL")
-                    .label(at, "the grammar has it, the language does not")
+                    .label(at, "in the grammar but not in CAL")
                     .help("write a function with a loop, or `1 << n` for powers of two");
                 self.diags.push(diag);
                 return error_expr(span);

@@ -287,7 +287,7 @@ impl<'a> Checker<'a> {
                             Diagnostic::warning("recursion", format!("`{name}` calls itself"))
                                 .label(span, "by this call")
                                 .label(self.procs[callee].span, "while it is being computed")
-                                .help("nobody checks how deep it goes: a loop is safer");
+                                .help("the depth of a recursion is not checked: a loop is safer");
                         self.diags.push(diag);
                     }
                     State::Done => {}

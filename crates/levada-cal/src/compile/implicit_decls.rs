@@ -75,8 +75,8 @@ mod tests {
     #[test]
     fn the_words_of_compilers_are_understood() {
         let said = "/a:b/x.c: In function \u{2018}twice\u{2019}:\n\
-            /a:b/x.c:12:27: warning: implicit declaration of function \u{2018}helper\u{2019} [-Wimplicit-function-declaration]\n   \
-            12 | int twice(int x) { return helper(x); }\n\
+            /a:b/x.c:12:27: warning: implicit declaration of function \u{2018}helper\u{2019} \
+            [-Wimplicit-function-declaration]\n   12 | int twice(int x) { return helper(x); }\n\
             y.c:3:1: warning: call to undeclared function 'floor'; ISO C99 and later do not support implicit function \
             declarations [-Wimplicit-function-declaration]\n\
             y.c:3:1: warning: unused variable \u{2018}z\u{2019} [-Wunused-variable]\n\

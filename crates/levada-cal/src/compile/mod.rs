@@ -167,7 +167,7 @@ impl fmt::Display for CompileError {
                 writeln!(
                     f,
                     "no C file defines the native function{s} {places}\n  give the file with --native FILE, or \
-                     put it into a folder `natives` beside the sources; it has to have (in C++: extern \"C\")"
+                     put it into a folder `natives` next to the sources; it has to have (in C++: extern \"C\")"
                 )?;
                 let rows = natives.iter().map(|n| format!("    {};", n.declaration));
                 f.write_str(&rows.collect::<Vec<_>>().join("\n"))
@@ -182,7 +182,7 @@ impl fmt::Display for CompileError {
                 f,
                 "no C file defines the native actor{} {}\n  a file has to have `const \
                  lvd_actor_class {} = {{...}}` (in C++: extern \"C\"): give it with --native FILE, or \
-                 put it into a folder `natives` beside the sources",
+                 put it into a folder `natives` next to the sources",
                 if names.len() > 1 { "s" } else { "" },
                 names.join(", "),
                 names[0]

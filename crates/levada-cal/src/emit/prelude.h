@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What every compiled network stands on: ports in registers, checks, the language's arithmetic. This
- * text is pasted into the C of each network, which therefore needs no header but the runtime's. */
+/* The prelude of every compiled network: ports in registers, checks, CAL's arithmetic. Its text is copied into the C
+ * of each network, which therefore includes only the runtime's headers. */
 #include <levada/actor.h>
 #include <levada/native.h>
 #include <stdarg.h>

@@ -24,9 +24,9 @@ fn precedence(kind: K) -> Option<u8> {
 
 impl Parser<'_> {
     pub(super) fn expression(&mut self) {
-        let beside = std::mem::take(&mut self.peak);
+        let outer_peak = std::mem::take(&mut self.peak);
         self.nested(|p| p.binary(1));
-        self.peak = beside.max(self.height);
+        self.peak = outer_peak.max(self.height);
     }
 
     /// Operators with a precedence of at least `min`. A sequence of equal precedence is one flat node: operand,
@@ -71,9 +71,9 @@ impl Parser<'_> {
     }
 
     fn primary(&mut self) {
-        let beside = std::mem::take(&mut self.peak);
+        let outer_peak = std::mem::take(&mut self.peak);
         self.primary_of();
-        self.height = std::mem::replace(&mut self.peak, beside);
+        self.height = std::mem::replace(&mut self.peak, outer_peak);
     }
 
     fn primary_of(&mut self) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What programs may have besides numbers: strings, functions from and to lists, natives; and the
-//! small actors of unequal rates that fusion merges.
+//! Parts of random programs: strings, functions of lists, natives, and small actors of unequal rates for fusion to
+//! merge.
 
 use super::{Maker, Pattern, Port, Ty, Var};
 use std::fmt::Write;

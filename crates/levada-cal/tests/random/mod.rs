@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Random CAL programs, as source text, well-typed and deterministic by construction.
 //!
-//! Deterministic: an actor that can choose between actions chooses by values that it has, never by what has not
-//! arrived. In each state either all actions consume the same elements, or their guards depend on the state only and
-//! exclude each other. So the output does not depend on scheduling.
+//! They are deterministic since the choice of an action never depends on which elements have arrived: in each state
+//! either all actions consume the same elements, or their guards depend only on the state and exclude each other. So
+//! the output does not depend on scheduling.
 
 pub mod expressions;
 mod features;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Runs networks of a shared object one after the other:
- *   runner WORKERS MILLISECONDS OBJECT SYMBOL...
- * For each, which may take so long: a row "== SYMBOL", what it prints, and a row "-- STATUS [FAULT]". */
+ *   runner WORKERS TIMEOUT_MS OBJECT SYMBOL...
+ * For each, prints a row "== SYMBOL", the network's output, and a row "-- STATUS [FAULT]". */
 #include <levada/runtime.h>
 
 #include <dlfcn.h>

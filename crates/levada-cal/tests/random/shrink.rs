@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// Rows that determine which action may fire, or that a source ends: without them the output would depend on
 /// scheduling, or the program would not end.
-const KEPT: [&str; 10] = [
+const KEPT_ROWS: [&str; 10] = [
     "package", "actor", "action", "guard", "mode", "count", "schedule", "priority", "-->", " > c",
 ];
 
@@ -97,7 +97,7 @@ fn without_rows(p: &Program, at: usize) -> Candidate {
         end = row + rows[row..].iter().position(closes).unwrap_or(0);
     }
     let text = &rows[row..=end];
-    if head.is_empty() || text.iter().any(|r| KEPT.iter().any(|k| r.contains(k))) {
+    if head.is_empty() || text.iter().any(|r| KEPT_ROWS.iter().any(|k| r.contains(k))) {
         return Some(None);
     }
     let mut next = p.clone();
@@ -121,7 +121,7 @@ fn with_number(p: &Program, at: usize) -> Candidate {
     let before = text[..open].chars().last().unwrap_or(' ');
     if close <= open + 2
         || before.is_alphanumeric()
-        || KEPT.iter().any(|k| row.contains(k) && *k != "action")
+        || KEPT_ROWS.iter().any(|k| row.contains(k) && *k != "action")
     {
         return Some(None);
     }

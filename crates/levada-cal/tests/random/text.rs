@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random expressions and statements over what is in scope.
+//! Random expressions and statements with the variables in scope, as text.
 
 use super::{Maker, Ty, Var};
 use std::fmt::Write;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The merged actor around its actions: the ports, variables, procedures and initializers of its members.
+//! Completes a merged actor: adds the ports, variables, procedures and initializers of its members to its actions.
 
 use super::super::renumber::Renumbering;
 use super::Merger;

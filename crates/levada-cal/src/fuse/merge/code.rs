@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The code of a merged action under construction: its variables and statements, and the expressions that it is built
-//! of.
+//! Builds the code of a merged action: its variables, statements and expressions.
 
 use crate::ir::*;
 use crate::ranges::innermost;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Firings of one member within a merged action: the action that is chosen, its body, and the windows of the elements
-//! that it takes and gives.
+//! Builds the firings of one member within a merged action: selects its action, and copies the body with the windows of
+//! the elements that it consumes and produces.
 
 use super::super::renumber::Renumbering;
 use super::super::schedule::Firing;

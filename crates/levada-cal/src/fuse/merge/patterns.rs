@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The outside of a merged action: its name, its input patterns and outputs, and the lists that they fill and empty.
+//! Builds the interface of a merged action: its name, its input patterns and outputs, and the lists for their elements.
 
 use super::super::long_running::is_long_running;
 use super::super::schedule::Firing;

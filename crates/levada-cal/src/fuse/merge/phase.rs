@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The action of one phase: the firings of the schedule between two states, one after another.
+//! Builds the action of one phase: the firings of the schedule between two of its states, one after another.
 
 use super::super::schedule::Firing;
 use super::Merger;

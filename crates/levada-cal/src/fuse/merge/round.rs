@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The action of a whole round, or of several: each member fires as often as a round needs, in a loop, with local
+//! Builds the action of one or more whole rounds: each member fires as often as a round needs, in a loop, with local
 //! buffers between the members.
 
 use super::super::schedule::Firing;

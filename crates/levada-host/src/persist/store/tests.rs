@@ -279,7 +279,7 @@ fn a_folder_or_file_that_others_can_change_is_refused() {
     for (name, why) in [
         ("open", "others can write there"),
         ("link", "a link"),
-        ("pipe", "no regular file"),
+        ("pipe", "not a regular file"),
         ("large", "larger than"),
     ] {
         let said = memory.read(name).unwrap_err();
