@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The link (link.h), for both sides. Of what does the same it takes what is shorter, since an image
- * is checked byte by byte before it runs. */
+/* The link (link.h), for both sides. The code is kept short, since the loader sums up an image byte by byte
+ * before it runs. */
 #include "link.h"
 
 static bool ring_other(lvd_waiter *w) {
@@ -62,7 +62,7 @@ void link_push(link *l, uint32_t n) {
   lvd_flush(&l->to);
 }
 
-/* Four at a time: half of what a word costs would be the loop. */
+/* Copies four words per iteration: with one, half of the time would be loop overhead. */
 void copy_words(uint32_t *to, const uint32_t *from, uint32_t n) {
   for (; n >= 4; n -= 4, to += 4, from += 4) {
     uint32_t a = from[0], b = from[1], c = from[2], d = from[3];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Runs the two processors until the near one says that it has finished, and prints what it prints.
+// Simulates the two processors until the near one finishes, and prints its output.
 #include <cstdio>
 #include <cstdlib>
 
@@ -7,14 +7,14 @@
 #include "verilated.h"
 
 int main(int argc, char **argv) {
-  // Far more than the programs take: one that waits for ever is to fail, not to stay.
-  const unsigned long long most = 120000000;
-  std::setvbuf(stdout, nullptr, _IOLBF, 0); // what was printed last is where it stands
+  // Far more than the programs need; the simulation fails if one of them waits for ever.
+  const unsigned long long cycles_max = 120000000;
+  std::setvbuf(stdout, nullptr, _IOLBF, 0); // if it hangs, the last line shows where
   VerilatedContext context;
   context.commandArgs(argc, argv);
   Vbackdoor top(&context);
   top.resetn = 0;
-  for (unsigned long long cycle = 0; cycle < most; cycle++) {
+  for (unsigned long long cycle = 0; cycle < cycles_max; cycle++) {
     if (cycle == 16) top.resetn = 1;
     top.clk = 0;
     top.eval();

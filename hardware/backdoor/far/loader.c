@@ -42,5 +42,5 @@ void loader_begin(void) {
   loader.board = &board;
   loader.low = BRIDGE_PROGRAM;
   loader.high = BRIDGE_RAM_END;
-  lvd_loader_serve(&loader); /* there is no instruction cache to follow */
+  lvd_loader_serve(&loader); /* there is no instruction cache to invalidate */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Where the far processor begins, each time it leaves its reset. */
+/* Entry of the far processor after each reset: calls the loader. */
         .section .text.start, "ax", @progbits
         .globl  _start
 _start: la      sp, stack_top

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Rings back as often as it is told to, each time it is rung. */
+/* Answers n rings with a ring each; n is the word that it receives first. */
 #include "job.h"
 
 int job(const lvd_remote_hal *board, link *l) {
@@ -8,7 +8,7 @@ int job(const lvd_remote_hal *board, link *l) {
   link_got(l, 1);
   bridge_write(BRIDGE_RUNG, 0);
   link_put(l, 1);
-  link_push(l, 1); /* from now on a ring is answered */
+  link_push(l, 1); /* tells the near side that rings are answered from now on */
   while (n--) {
     while (!bridge_read(BRIDGE_AWAIT)) continue;
     bridge_write(BRIDGE_RUNG, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A program that does nothing: what loading and running costs. It needs no job.c. */
+/* An empty program, to measure the cost of loading and running. It does not use job.c. */
 #include <levada/window.h>
 
 int job_start(const lvd_remote_hal *board);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Of each frame: transforms the odd samples, gives what the near side needs of that for its butterflies of the last
- * stage, takes what it needs itself, and does the others. */
+/* The far half of the FFT. For each frame it transforms the odd samples, exchanges with the near side the values that
+ * each needs for its butterflies of the last stage, and computes its own. */
 #include "../kernels/kernels.h"
 #include "job.h"
 

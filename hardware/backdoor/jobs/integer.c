@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The second half of the rounds. */
+/* The far half of the integer benchmark: the second half of the rounds. */
 #include "../kernels/kernels.h"
 #include "job.h"
 

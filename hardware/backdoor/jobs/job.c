@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Where a program begins: watched, its memory cleared, and linked to the near side. */
+/* Entry of a program: starts the watchdog, clears its memory, attaches the link to the near side, calls job(). */
 #include "job.h"
 
 extern uint32_t bss[], bss_end[];

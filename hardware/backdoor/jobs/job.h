@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What every program for the far processor has: a beginning, which calls its job. */
+/* A program for the far processor defines job(), which job.c calls; the result is its status. */
 #ifndef LVD_BACKDOOR_JOB_H
 #define LVD_BACKDOOR_JOB_H
 

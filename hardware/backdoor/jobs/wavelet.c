@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Transforms tiles, each where it is put to go back. */
+/* The far half of the wavelet benchmark: transforms tiles, in place in the ring that carries them back. */
 #include "../kernels/kernels.h"
 #include "job.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Does wrong what it is told. */
+/* A program that commits the error that it is told to (wrong.h), for tests. */
 #include "wrong.h"
 
 #include "job.h"
@@ -15,7 +15,7 @@ int job(const lvd_remote_hal *board, link *l) {
   case WRONG_LOAD:
     (void)*(volatile uint32_t *)(uintptr_t)WRONG_ADDRESS;
     break;
-  case WRONG_STORE: /* over the loader */
+  case WRONG_STORE: /* into the read-only store, which holds the loader */
     __asm__ volatile("sw zero, 16(zero)" : : : "memory");
     break;
   case WRONG_JUMP:

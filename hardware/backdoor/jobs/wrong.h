@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What jobs/wrong.c can be told to do. */
+/* The errors that jobs/wrong.c can commit. */
 #ifndef LVD_BACKDOOR_WRONG_H
 #define LVD_BACKDOOR_WRONG_H
 enum wrong {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "kernels.h"
 
-/* One line of n samples (even), `step` apart: details from what lies on both sides, then averages;
- * averages come to lie first, then details. */
+/* Transforms a line of n samples (n is even) at a distance of `step`: computes details from both neighbours,
+ * then averages, and stores the averages before the details. */
 static void line(int16_t *at, uint32_t n, uint32_t step) {
   int16_t average[WAVELET_SIDE / 2], detail[WAVELET_SIDE / 2];
   uint32_t half = n / 2;

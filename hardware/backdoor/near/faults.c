@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What goes wrong: tried are a header that is damaged, images that are too long, empty, elsewhere, or
- * not what their checksum says; programs that do what no program may, hang, or are stopped half way;
- * and after each, a program that is right. */
+/* Fault tests: a damaged header; images that are too long, empty, at a wrong address, or with a wrong
+ * checksum; programs that commit an error, hang, or are stopped. After each, a correct program must run. */
 #include "../jobs/wrong.h"
 #include "check.h"
 #include "near.h"
@@ -80,10 +79,10 @@ static void stops(void) {
   bool good = true;
   for (int round = 0; round < 8; round++) {
     link l;
-    /* It waits for its word, which does not come. */
+    /* The program waits for its word, which is not sent. */
     good = good && near_boot(2, false) && near_run(&l, &wrong) == LVD_OK;
     while (good && lvd_load_acquire_u32(&near_window->state) != LVD_REMOTE_RUNNING) bridge_sleep();
-    /* The last round's program is let go instead. */
+    /* In the last round the word is sent, and the program ends by itself. */
     if (round < 7) continue;
     *link_put(&l, 1) = WRONG_NOT;
     link_push(&l, 1);

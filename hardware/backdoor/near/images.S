@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The programs for the far processor, raw. */
+/* The images of the programs for the far processor, as raw bytes. */
         .macro  image name
         .p2align 2
         .globl  image_\name, image_\name\()_end

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* All that the near processor does. */
+/* Main program of the near processor: runs all checks and measurements. */
 #include "check.h"
 #include "near.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the bridge costs, and the benchmarks on one processor and on both, in cycles of the
- * simulation. They are the same in each run, so the least ratio may be demanded. Time on both is from
- * the first word of the image into the window until the last result is on this side: with loading. */
+/* Measures the costs of the bridge, and the benchmarks on one processor and on both, in simulated cycles.
+ * The cycles are the same in each run, so a minimum ratio is checked. The time on both processors includes
+ * loading: from the first word of the image in the window to the last result on this side. */
 #include "../kernels/kernels.h"
 #include "check.h"
 #include "near.h"
@@ -133,8 +133,7 @@ static bool fft_finish(link *l, const uint32_t *transformed, uint32_t *out) {
   link_got(l, FFT_PART);
   return true;
 }
-/* The near side goes ahead, from when the far side is loaded on: so that has what it needs next in its ring when it
- * wants it. */
+/* The near side works AHEAD frames ahead of the far side, so that the far side's next input is in its ring. */
 static bool fft_both(link *l, uint32_t *out) {
   enum { AHEAD = 2 };
   static uint32_t transformed[AHEAD + 1][FFT_HALF];
@@ -160,7 +159,7 @@ static uint32_t wavelet_alone(uint32_t *out) {
     wavelet_tile((int16_t *)(void *)(out + i * WAVELET_WORDS));
   return 2 * WAVELET_HALF * WAVELET_WORDS;
 }
-/* The far side's tiles go ahead, as far as the ring has room, and come back one by one. */
+/* The far side's tiles are sent as early as the ring has room, and come back one by one. */
 static bool wavelet_both(link *l, uint32_t *out) {
   uint32_t there = WAVELET_HALF * WAVELET_WORDS, sent = 0, back = 0;
   for (uint32_t own = 0; own < WAVELET_HALF || back < WAVELET_HALF; own++) {
@@ -192,8 +191,9 @@ static bool same(uint32_t words) {
   return true;
 }
 
-/* least: of the ratio, in hundredths. */
-static void measure(const char *name, uint32_t least, image i, uint32_t (*alone)(uint32_t *),
+/* Measures a benchmark and checks that both results are equal, and that the ratio is at least `ratio_min`, in
+ * hundredths. */
+static void measure(const char *name, uint32_t ratio_min, image i, uint32_t (*alone)(uint32_t *),
                     bool (*both)(link *, uint32_t *)) {
   for (uint32_t n = 0; n < sizeof input / 4; n++) one[n] = 0, two[n] = ~0u;
   uint32_t since = cycles();
@@ -215,7 +215,7 @@ static void measure(const char *name, uint32_t least, image i, uint32_t (*alone)
   print(" | ");
   print_ratio(ratio);
   print(" |\n");
-  check(name, good && ratio >= least);
+  check(name, good && ratio >= ratio_min);
 }
 
 void measure_benchmarks(void) {
@@ -225,7 +225,7 @@ void measure_benchmarks(void) {
   measure("selection sort", 175, NEAR_TAKE(sort), sort_alone, sort_both);
   measure("integer work", 175, NEAR_TAKE(integer), integer_alone, integer_both);
   measure("FFT", 175, NEAR_TAKE(fft), fft_alone, fft_both);
-  /* A picture: 9 bits a sample. */
+  /* A picture with 9 bits per sample. */
   for (uint32_t i = 0; i < sizeof input / 4; i++) input[i] = some() >> 7 & 0x01ff01ff;
   measure("wavelet", 175, NEAR_TAKE(wavelet), wavelet_alone, wavelet_both);
 }

@@ -66,7 +66,7 @@ static void await_answer(uint32_t number) {
   while (lvd_load_acquire_u32(&near_window->answered) != number && !in_trouble()) bridge_sleep();
 }
 
-/* Returns before the loader has looked at the image: meanwhile data can be put for it. */
+/* Returns before the loader has checked the image, so that the caller can put data meanwhile. */
 lvd_status near_start(link *l, uint32_t length, uint32_t sum, uint32_t address) {
   link_lay(segment());
   lvd_status status = link_attach(l, segment(), true);

@@ -21,11 +21,11 @@ NEAR_IMAGE(fft);
 NEAR_IMAGE(wavelet);
 #define NEAR_TAKE(name) near_image(image_##name, image_##name##_end)
 
-/* How a program ended, or the loader's answer. */
+/* The end of a program, or the loader's refusal. */
 typedef struct outcome {
   enum lvd_remote_state state;
   uint32_t status;
-  enum bridge_trouble trouble; /* LVD_REMOTE_FAILED, LVD_REMOTE_HUNG */
+  enum bridge_trouble trouble; /* with LVD_REMOTE_FAILED and LVD_REMOTE_HUNG */
   uint32_t pc, value;
 } outcome;
 

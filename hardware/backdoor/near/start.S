@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Where the near processor begins. */
+/* Entry of the near processor. */
         .section .text.start, "ax", @progbits
         .globl  _start
 _start: la      sp, stack_top

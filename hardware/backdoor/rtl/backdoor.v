@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The two processors, the window between them, and the bridge.
+// Top module: the two processors, the window between them, and the bridge.
 `default_nettype none
 module backdoor (
     input  wire        clk,
@@ -19,7 +19,7 @@ module backdoor (
   wire bridge_finished;
   wire [31:0] bridge_code;
 
-  // Nobody looks after the near side: what it does wrong ends the simulation.
+  // The near side has no supervisor: an error of its program ends the simulation.
   assign finished = bridge_finished || near_trap || near_wild;
   assign code = bridge_finished ? bridge_code : 32'hdead;
 

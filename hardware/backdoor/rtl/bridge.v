@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Bridge: a doorbell each way, and what the near side holds of the far one: its reset, and what has
-// become of it. The map of registers is in ../bridge.h. What goes wrong there rings here.
+// Bridge: a doorbell per direction, the reset of the far processor, and the record of its trouble, which
+// rings the near side. The registers are described in ../bridge.h.
 `default_nettype none
 module bridge (
     input  wire        clk,
     input  wire        resetn,
-    // The near side's port.
+    // Port of the near side.
     input  wire        near_valid,
     input  wire [ 5:0] near_addr,
     input  wire [31:0] near_wdata,
     input  wire        near_write,
     output reg         near_ready,
     output reg  [31:0] near_rdata,
-    // The far side's.
+    // Port of the far side.
     input  wire        far_valid,
     input  wire [ 5:0] far_addr,
     input  wire [31:0] far_wdata,
@@ -25,7 +25,7 @@ module bridge (
     input  wire        far_wild,
     input  wire [31:0] far_pc,
     input  wire [31:0] far_address,
-    // What the simulation prints, and how it ends.
+    // Output and end of the simulation.
     output reg         print,
     output reg  [ 7:0] letter,
     output reg         finished,
@@ -35,7 +35,7 @@ module bridge (
   localparam RUN = 6'h14, TROUBLE = 6'h18, PC = 6'h1c, VALUE = 6'h20, WATCH = 6'h24;
   localparam PRINT = 6'h28, FINISH = 6'h2c;
   localparam NONE = 0, TRAP = 1, WILD = 2, HUNG = 3;
-  // Whoever waits for the bell goes on after so long in any case, and looks.
+  // Maximum number of cycles for which a read of AWAIT stalls.
   localparam PATIENCE = 1023;
 
   reg near_rung, far_rung, run;
@@ -44,7 +44,7 @@ module bridge (
   reg [63:0] cycles;
   reg [9:0] near_waits, far_waits;
 
-  // One that hangs is stopped at once; the others stand still by themselves.
+  // A hung processor is reset at once; after a trap or a wild access it has stopped by itself.
   assign far_resetn = run && trouble != HUNG;
 
   wire near_new = near_valid && !near_ready;
@@ -60,7 +60,7 @@ module bridge (
     near_waits <= near_waiting ? near_waits + 1 : 0;
     far_waits <= far_waiting ? far_waits + 1 : 0;
 
-    // Clearing comes first: a ring in the same cycle stays.
+    // Clearing comes before setting, so that a ring in the same cycle is not lost.
     if (near_new && near_write)
       case (near_addr)
         RUNG: near_rung <= 0;
@@ -109,7 +109,7 @@ module bridge (
       default: far_rdata <= 0;
     endcase
 
-    // Who waits does not hang.
+    // A processor that waits does not count as hung.
     watched <= watch == 0 || far_waiting ? 0 : watched + 1;
     if (far_resetn && trouble == NONE) begin
       if (far_trap || far_wild || watch != 0 && watched >= watch) begin

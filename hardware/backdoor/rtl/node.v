@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Node: a processor with a bus of its own. Store (what it begins with, which it cannot write), private
-// memory, and a way out to what it shares. A load, a store or a jump to where nothing is, or a store
-// into the store, is kept as `wild`: the bus never answers it, so the processor stands still.
+// Node: a processor with its own bus, on which are the store (its initial program, read-only), private
+// memory, and a port to the shared window and bridge. An access to an unmapped address, or a write to the
+// store, sets `wild`: the bus never answers it, so the processor stops.
 `default_nettype none
 module node #(
     parameter STORE_WORDS = 16384,
@@ -12,8 +12,8 @@ module node #(
     input  wire        resetn,
     output wire        trap,
     output reg         wild,
-    output reg  [31:0] pc,      // of what was fetched last
-    output wire [31:0] address, // of the access that goes on, or that was wild
+    output reg  [31:0] pc,      // address of the last fetch
+    output wire [31:0] address, // address of the current access, or of the wild one
     output wire        out_valid,
     output wire [31:0] out_wdata,
     output wire [ 3:0] out_wstrb,
@@ -25,7 +25,7 @@ module node #(
   reg [8*512-1:0] file;
   initial begin
     if (!$value$plusargs({NAME, "=%s"}, file)) begin
-      $display("what is %s to begin with? +%s=FILE", NAME, NAME);
+      $display("the initial program of %s is missing: +%s=FILE", NAME, NAME);
       $finish;
     end
     $readmemh(file, store);
@@ -39,7 +39,7 @@ module node #(
   wire [27:0] offset = addr[27:0];
   wire in_store = addr[31:28] == 4'h0 && offset < 4 * STORE_WORDS && wstrb == 0;
   wire in_ram = addr[31:28] == 4'h1 && offset < 4 * RAM_WORDS;
-  // Nothing is fetched from what is shared: a program is copied before it runs.
+  // Instructions are not fetched from the shared part: programs are copied before they run.
   wire out = !instr && (addr[31:28] == 4'h2 && offset < 65536 || addr[31:28] == 4'h3 && offset < 64);
 
   assign out_valid = valid && out;

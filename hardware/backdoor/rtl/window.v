@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Window: memory with two ports, one for each processor, which answer in the same time whatever the
-// other does. A word that both write in one cycle becomes the far side's; no word of the protocol has
-// two writers.
+// Window: dual-ported memory, one port per processor. The latency of a port does not depend on the other.
+// If both write a word in the same cycle, the far side's value remains; the protocol has no such word.
 `default_nettype none
 module window (
     input  wire        clk,
