@@ -121,7 +121,7 @@ int main(int argc, char **argv) {
   run_forked(&levada, argv[1], size);
   lvd_fork_counters c;
   lvd_fork_counters_read(&c);
-  bench_say("stolen", (double)(c.stolen + c.leapt));
+  bench_say("stolen", (double)(c.stolen + c.leapfrogged));
   bench_say("waits", (double)c.waits);
   return 0;
 }
