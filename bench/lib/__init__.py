@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What the suites have in common: how to measure, graphs, the peers, quotations in the documents."""
+"""Common parts of the suites: measurement, graphs, peers, results in the documents."""

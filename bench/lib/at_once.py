@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Runs a command once on each of N cores, all at the same time: what the cores can do for programs that
-have nothing to do with one another, and so the bound of one program on as many workers.
+"""Runs a command on each of N cores at the same time. The total rate of independent programs is the upper bound for
+one program on N workers.
 
     at_once.py N COMMAND...
 
-Each prints a summary of `levada run --json`; what is printed is one summary of them all."""
+Each command prints a summary as `levada run --json` does; the output is one summary of all."""
 import json
 import os
 import subprocess

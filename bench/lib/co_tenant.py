@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Runs a program next to others that go on until it has ended, and prints how long it took.
+"""Measures the duration of a program while copies of a background program run, which are ended after it.
 
     co_tenant.py COPIES BACKGROUND... -- PROGRAM...
 
-Each of them is in a session of its own, as programs are that are started from several terminals: where
-the system weighs sessions (autogroup), that is what a user meets. What the program prints to the error
-output is let through."""
+Each process has a session of its own, like programs started from different terminals, so that it is weighed like
+those if the kernel schedules by session (autogroup). The program's error output is passed through."""
 import os
 import signal
 import subprocess

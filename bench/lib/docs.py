@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Puts what was printed, and the plots, where the documents quote them, so that quoting is copying.
+"""Copies the printed results and the plots into the documents.
 
-A quotation stands in docs/benchmarks.md between `<!-- printed: SUITE -->` and `<!-- end -->`. It begins
-with what was printed of the machine in that run: another suite's figures are of another hour."""
+The results of a suite are in docs/benchmarks.md between `<!-- printed: SUITE -->` and `<!-- end -->`. They begin with
+the description of the machine, since the suites may have run at different times."""
 import re
 
 from . import peers

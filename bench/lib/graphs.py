@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Graphs as SVG, by hand: lines and dots on logarithmic axes, bars from 0 on."""
+"""Draws graphs as SVG: lines and dots on logarithmic axes, bars on linear ones."""
 from html import escape
 from math import ceil, floor, log10
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""How the time of a command grows with one property of a network.
+"""Measures how the time of a command grows with one property of a network.
 
     growing.py LEVADA WAY DIMENSION FOLDER TIMES SIZE...
 
-writes a network of each size into FOLDER, runs the command on it TIMES times, of which the least counts, and prints
-`exponent` (of the size, from the last two doublings, without what a network of size 1 takes) and `ms`, the CPU time
-at the largest size."""
+Writes a network of each size to FOLDER, runs the command on it TIMES times and takes the least time. Prints `exponent`,
+the exponent of the size over the last two doublings, with the time for size 1 subtracted, and `ms`, the CPU time at the
+largest size."""
 import math
 import os
 import resource

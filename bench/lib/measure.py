@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Runs contenders in turn, repeats, and says median, minimum and maximum with the ratio to Levada.
+"""Runs contenders in turn and repeatedly, and reports median, minimum and maximum with the ratio to Levada.
 
-A contender is a command; each call of it is one run, and prints figures as `name value` lines. The
-contenders of a case take turns within each round, so that what disturbs the machine disturbs all.
+A contender is a command; each call is one run and prints figures as `name value` lines. The contenders of a case
+alternate within each round, so that disturbances of the machine affect all of them.
 
-What two cores make together depends on how far they are from each other, and the host of a virtual
-machine moves them about. Such a case is measured by distance: each run stands between two measured
-round trips of a cache line, and counts for near or for far cores, or not at all.
+The speed of communication between two cores depends on their distance, and a hypervisor may move virtual cores at any
+time. Cases that depend on it are measured by distance: the round trip time of a cache line is measured before and
+after each run, and the run counts for near cores, for far cores, or not at all.
 """
 import json
 import os

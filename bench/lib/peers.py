@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Where the measured programs are, and how they get there."""
+"""Builds the measured programs and the peers, and gives their paths."""
 import os
 import subprocess
 from pathlib import Path

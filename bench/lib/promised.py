@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""How long a shield's two promises take: `restored`, from a SIGKILL of the tool until what it had moved has its
-mask again; `evicted`, from where a program may run on the shielded core (which it asked for itself) until it may
-not. Prints `ms`.
+"""Measures two delays of a shield, and prints `ms`: `restored`, from a SIGKILL of the tool until a thread that it had
+moved has its original affinity mask; `evicted`, from the moment when a program adds the shielded core to its mask until
+it is removed again.
 
     promised.py restored|evicted LEVADA CORE [WAY]
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A host of its own for a measurement, and questions to it."""
+"""Starts a host for a measurement, and sends requests to it."""
 import http.client
 import json
 import os
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 
 class Asked(http.client.HTTPConnection):
-    """Questions to a host, which cost almost nothing compared to what is measured."""
+    """A connection to a host. Its requests take negligible time compared to the measured ones."""
 
     def __init__(self, path):
         super().__init__("levada")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Runs a program alone, and then two of it side by side, and prints what that took together in times of the
-two after each other, the share of the cores that the first one had while both ran, and with a host next to
-them (--host LEVADA) how long a core's lease was waited for.
+"""Runs a program alone, and then two instances at the same time. Prints the time of the latter relative to running the
+two one after the other, the share of the CPU time that the first one had while both ran, and with a host
+(--host LEVADA) the waits for core leases, mean and longest.
 
   side_by_side.py [--host LEVADA] COMMAND...
 """

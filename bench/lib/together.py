@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Runs N instances of a network at once, and prints what they made:
+"""Runs N instances of a network at once, and prints their rates:
 
     together.py HOW N LEVADA NETWORK INPUT [PROJECT]
 
-HOW is processes (each with a worker per core), spinning (the same, and a worker that has nothing to do looks
-for work for a second before it sleeps), pinned (each process on cores of its own), host (all in
-one host), or first (in a host that has run one: the time from the beginning of one more load, of what is in
-the cache, to its first output)."""
+HOW is processes (each with a worker per core), spinning (the same, and an idle worker polls for a second before it
+sleeps), pinned (each process on cores of its own), host (all in one host), or first (on a host that has run one
+instance: the time from the beginning of another load, whose object is cached, to its first output)."""
 import json
 import os
 import resource

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The suites: what is measured, against which peers, and what is drawn of it."""
+"""The suites: each defines measurements, the peers of each, and plots."""

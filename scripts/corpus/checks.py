@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Whose results can be told to be right, and how."""
+"""The networks whose results can be verified, and how each is verified."""
 import gzip
 import re
 import subprocess
@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def ways(seed):
-    """Each is run in all of these ways, and has to give the same."""
+    """The configurations in which each network is run; the results must be the same."""
     return [
         ("1 worker", ["--workers", "1"]),
         ("2 workers", ["--workers", "2"]),

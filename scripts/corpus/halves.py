@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What filters of numbers of 16 bits give, for want of a reference: computed with Python's own."""
+"""Reference results of filters with 16-bit floating point, computed with Python's binary16 conversion."""
 import struct
 
 
@@ -18,12 +18,12 @@ def single(x):
     return rounded(x, "<f")
 
 
-# The sink adds to each number what the source has taken away.
+# The source subtracts this offset from each number, and the sink adds it.
 OFFSET = 22528
 
 
 def fir(samples, each):
-    """`each` rounds what is computed on the way: a result of each actor is stored."""
+    """`each` rounds intermediate results, since the result of each actor is stored in 16 bits."""
     a, b = half(0.14453125), half(0.42578125)
     last = [0.0, 0.0, 0.0]
     for x in samples:
