@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The bare outline (remote/bare.c), by its host: what can be had of such a machine here, with no library:
+/* Host side of the bare benchmark (remote/bare.c): upper bounds for a machine behind a window, without any library.
  *
- *   looks IMAGE N            N numbers there and back, both sides look at a word each
- *   sleeps IMAGE N PAUSE_US  the same with a serial line as doorbell each way, each after a pause
- *   loads IMAGE N            N times a program of 150 bytes that returns at once: copied, summed, run
+ *   looks IMAGE N            N round trips of a number; both sides poll a word
+ *   sleeps IMAGE N PAUSE_US  N round trips, each after a pause, with serial lines as doorbells
+ *   loads IMAGE N            copies, sums up and runs a program of 150 bytes that returns at once, N times
  *   copies IMAGE SIZE        copies of SIZE bytes into the machine's memory, in a ring of 256 KiB */
 #include "bench.h"
 

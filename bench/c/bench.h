@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the measured programs share: pinned threads, the clock, and how a result is said.
+/* Common functions of the measured programs: pinned threads, clocks, output of results.
  *
- * Each program makes one run and prints one figure a line, `name value`; the driver (../run)
+ * Each program makes one run and prints one figure per line, `name value`; the driver (../run)
  * repeats, interleaves and compares. A wrong result is printed to stderr and ends the program with
  * status 1. C17 and C++17. */
 #ifndef BENCH_H
@@ -48,14 +48,14 @@ static inline void bench_relax(void) {
 #endif
 }
 
-/* How every contender polls: a few pauses between two looks, so that the one that waits does not
- * take the cache line away from the one it waits for. */
+/* The delay between two polls, the same for all contenders: a few pause instructions, so that the
+ * waiting thread does not take the cache line away from the writer. */
 static inline void bench_poll(void) {
   for (int i = 0; i < 16; i++) bench_relax();
 }
 
-/* Nanoseconds of CPU time that one round of an empty loop takes: a cycle, or two while the other thread
- * of a core is at work. */
+/* CPU time in ns of one iteration of an empty loop: one cycle, or two while the other hardware thread of
+ * the core is busy. */
 static inline double bench_round(void) {
   enum { ROUNDS = 5000000 };
   double from = bench_clock(CLOCK_THREAD_CPUTIME_ID);
@@ -63,8 +63,8 @@ static inline double bench_round(void) {
   return (bench_clock(CLOCK_THREAD_CPUTIME_ID) - from) / ROUNDS * 1e9;
 }
 
-/* Two pinned threads that start together: `second` on the second core, `first` on the first, which
- * is the caller's. Returns the seconds until both have ended. */
+/* Runs two pinned threads that start at the same time: `first` on the first core, in the calling thread,
+ * and `second` on the second core. Returns the seconds until both have ended. */
 typedef struct bench_start {
   pthread_barrier_t barrier;
   int cpu;

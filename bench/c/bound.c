@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the machine can do: the same bytes from one core to the other through plain memory.
+/* The machine's bound for channels: moves the same bytes from one core to the other through plain memory.
  *
- * No channel and no elements: a block of memory is written by one thread and read once by the other,
- * and a flag for each block is all that they say to each other. Nothing that moves these bytes
- * between these cores can synchronise less, so the rows of the channel are to be read next to this
- * one. PAST is 1 to write past the caches: the bytes then go to the other core through memory. */
+ * One thread writes a block of memory, the other reads it once; they synchronise by one flag per block,
+ * which is the least possible. So compare the rows of the channel with this one. PAST is 1 for
+ * non-temporal stores, so that the bytes go to the other core through memory. */
 #include "bench.h"
 #include "past.h"
 
-enum { LINE = 64, AHEAD = 512, MOST = 4096 };
+enum { LINE_BYTES = 64, PREFETCH_BYTES = 512, BLOCKS_MAX = 4096 };
 
 typedef struct flag {
   _Alignas(128) uint32_t full;  /* the round in which the block was last written, from 1 */
-  _Alignas(128) uint32_t empty; /* ... and last read */
+  _Alignas(128) uint32_t empty; /* the round in which it was last read */
 } flag;
 
-static flag flags[MOST];
+static flag flags[BLOCKS_MAX];
 static uint64_t lines, blocks, rounds, past, sum;
 static past_line *memory;
 
@@ -36,9 +35,9 @@ static void *write_blocks(void *argument) {
       } else {
         for (uint64_t i = 0; i < lines; i++) {
 #if defined(__x86_64__)
-          __asm__ volatile("prefetchw %0" : : "m"(*((char *)&block[i] + AHEAD)));
+          __asm__ volatile("prefetchw %0" : : "m"(*((char *)&block[i] + PREFETCH_BYTES)));
 #else
-          __builtin_prefetch((char *)&block[i] + AHEAD, 1);
+          __builtin_prefetch((char *)&block[i] + PREFETCH_BYTES, 1);
 #endif
           for (int w = 0; w < 8; w++) block[i].word[w] = first + i;
         }
@@ -56,7 +55,7 @@ static void *read_blocks(void *argument) {
       const past_line *block = memory + b * lines;
       wait_for(&flags[b].full, round + 1);
       for (uint64_t i = 0; i < lines; i++) {
-        __builtin_prefetch((const char *)&block[i] + AHEAD, 0);
+        __builtin_prefetch((const char *)&block[i] + PREFETCH_BYTES, 0);
         for (int w = 0; w < 8; w++) s += block[i].word[w];
       }
       __atomic_store_n(&flags[b].empty, round + 1, __ATOMIC_RELEASE);
@@ -72,12 +71,12 @@ int main(int argc, char **argv) {
   blocks = bench_number(argc, argv, 3, usage);
   uint64_t count = bench_number(argc, argv, 4, usage);
   past = bench_number(argc, argv, 5, usage);
-  if (lines == 0 || blocks == 0 || blocks > MOST) {
-    fprintf(stderr, "at least a line a block, and 1 to %d blocks\n", MOST);
+  if (lines == 0 || blocks == 0 || blocks > BLOCKS_MAX) {
+    fprintf(stderr, "at least one line per block, and 1 to %d blocks\n", BLOCKS_MAX);
     return 2;
   }
-  rounds = count * bytes / LINE / (lines * blocks);
-  size_t size = lines * blocks * LINE;
+  rounds = count * bytes / LINE_BYTES / (lines * blocks);
+  size_t size = lines * blocks * LINE_BYTES;
   memory = (past_line *)aligned_alloc(4096, (size + 2 * 4096 - 1) / 4096 * 4096);
   if (!memory) {
     perror("aligned_alloc");
@@ -88,6 +87,6 @@ int main(int argc, char **argv) {
   uint64_t moved = rounds * lines * blocks, expected = 0;
   for (uint64_t i = 0; i < moved; i++) expected += i;
   bench_expect("the sum", sum, expected);
-  bench_say("elements_per_s", (double)(moved * LINE / bytes) / took);
+  bench_say("elements_per_s", (double)(moved * LINE_BYTES / bytes) / took);
   return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Levada's channel between two pinned threads: elements a second. PAST is 1 for elements of 64 bytes
- * that are written past the caches. */
+/* Measures Levada's channel between two pinned threads, in elements per second. PAST is 1 for elements of
+ * 64 bytes that are written with non-temporal stores. */
 #include "bench.h"
 #include "past.h"
 
@@ -58,7 +58,7 @@ static void *get_one(void *argument) {
 
 /* ---- in groups: spans ---------------------------------------------------------------------- */
 
-/* What is done with a group; constants, so that both loops are compiled for each. */
+/* The operations on a group; compile-time constants, so that both loops are specialised for each. */
 typedef void fill(void *span, uint32_t n, uint64_t first);
 typedef uint64_t sum(const void *span, uint32_t n);
 
@@ -144,7 +144,7 @@ int main(int argc, char **argv) {
   x.peers[0] = &x.consumer.waiter;
   lvd_producer_attach(&x.p, x.channel, x.peers, lvd_channel_fenced());
   lvd_consumer_attach(&x.c, x.channel, 0, &x.producer.waiter, lvd_channel_fenced());
-  /* A side that has to wait waits for a quarter of the channel, as the runtime's actors do. */
+  /* The threshold of both sides is a quarter of the channel, as for the runtime's actors. */
   x.p.threshold = x.c.threshold = (uint32_t)capacity / 4;
   x.p.self = &x.producer.waiter;
   x.c.self = &x.consumer.waiter;

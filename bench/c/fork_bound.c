@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What bounds any contender.
+/* Bounds for all contenders of the fork programs.
  *
- * fib: what a fork costs at least. Its forks write down the call and take it back, with no other thread that
- * could take it, and no check whether one has.
+ * fib: the minimum cost of a fork. A fork writes the call to memory and reads it back; no other thread can
+ * take it, and nothing is checked.
  *
- * sum, mm, poly: two threads, each on a core of its own and awake, of which each makes one call of the
- * leaf for its half, so that nothing is divided, handed over or waited for but the end. What these take
- * longer than half of the sequential program is the machine's: cores that share a memory bus, or are two
- * threads of one.
+ * sum, mm, poly: two threads on their own cores each make one call of the leaf for half of the problem, so
+ * the only synchronisation is at the end. Any time above half of the sequential program's is due to the
+ * machine: cores that share a memory bus, or two hardware threads of one core.
  *
- * help: a second thread that sleeps in the kernel, on a core of its own, and is woken by a futex.
+ * help: a second thread, which sleeps in the kernel on its own core and is woken by a futex.
  *
  *   fork_bound fib|sum|mm|poly|help SIZE */
 #include <linux/futex.h>

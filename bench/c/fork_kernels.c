@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The leaves of the fork programs. */
+/* The leaves of the fork programs (fork_kernels.h). */
 #include "fork_kernels.h"
 
 #include <string.h>

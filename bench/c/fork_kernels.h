@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The paper's five programs as far as they are the same for every contender: the leaves, which one
- * object file has for all, and the problems. Without forks a program is one call of its leaf.
+/* The parts of the paper's five programs that all contenders share: the leaves, which are compiled once,
+ * and the problems. Without forks a program is one call of its leaf.
  *
  * Source: "Lazy Remote Procedure Call in C" (Latendresse and Feeley, 1997), section 2. */
 #ifndef FORK_KERNELS_H
@@ -13,11 +13,11 @@
 extern "C" {
 #endif
 
-/* Where a range is not divided further. */
+/* The sizes at which a range is not divided further. */
 enum { LEAF_SUM = 16384, LEAF_ROWS = 8, LEAF_SCAN = 32768, LEAF_POLY = 64 };
 
-int fib_alone(int n);                      /* as a compiler likes it */
-int fib_plain(int n);                      /* one real call for each node */
+int fib_alone(int n);                      /* optimised freely by the compiler */
+int fib_plain(int n);                      /* one function call per node */
 static inline double forks_of_fib(int n) { /* nodes that are not leaves */
   double a = 0, b = 1;
   for (int i = 0; i <= n; i++) {

@@ -36,7 +36,7 @@ static void mm(const matrices *m, size_t from, size_t to) {
 #pragma omp taskwait
 }
 
-/* In two passes: a task does not say whether another thread has made it. */
+/* In two passes, since a task cannot tell whether another thread has executed it. */
 static int32_t add_up(const scanned *s, size_t from, size_t to) {
   if (to - from == 1)
     return s->block[from] = (int32_t)sum_leaf(s->x + from * LEAF_SCAN, elements(s, from, to));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* fork_run.h as functions, for contenders in other languages than C. */
+/* The functions of fork_run.h with external linkage, for contenders in languages other than C. */
 #include "fork_run.h"
 
 void fork_run(const forked *k, const char *program, size_t size);

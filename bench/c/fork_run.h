@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* How the paper's five programs are run and checked, with any library that forks. The arrays have been written
- * before, so that every page is there. Prints `ms`; for fib also `ns_per_fork`. C17 and C++17.
+/* Runs and checks the paper's five programs with any library that forks. The arrays are written before, so that all
+ * pages are mapped. Prints `ms`, and for fib also `ns_per_fork`. C17 and C++17.
  *
- * `help` is about workers that have nothing to do: how long they still take CPU time (`idle_us`), and how
- * soon the next fork after that has help (`help_us`). */
+ * `help` measures idle workers: how long they use CPU time before they sleep (`idle_us`), and how soon a worker takes
+ * the next fork after that (`help_us`). */
 #ifndef FORK_RUN_H
 #define FORK_RUN_H
 
@@ -31,7 +31,7 @@ typedef struct polynomial {
   size_t n;
 } polynomial;
 
-/* A fork of `help`: when it was made, and when its call began. */
+/* A fork of `help`: the times of the fork and of the beginning of its call. */
 typedef struct helped {
   double made, begun;
   int done; /* written by the thread that makes the call */
@@ -42,14 +42,14 @@ static inline void helped_begin(helped *h) {
   __atomic_store_n(&h->done, 1, __ATOMIC_RELEASE);
 }
 
-/* The block: until another thread has begun, but no longer than that. */
+/* The block: waits until another thread has begun the call, up to a limit. */
 static inline void helped_wait(const helped *h) {
   enum { LONGEST_US = 20000 };
   while (!__atomic_load_n(&h->done, __ATOMIC_ACQUIRE) && bench_now() - h->made < LONGEST_US * 1e-6)
     bench_poll();
 }
 
-/* What a contender has. Of `scan` the range is of blocks of LEAF_SCAN; its result is for itself. */
+/* The functions of a contender. The range of `scan` counts blocks of LEAF_SCAN; its result is not used. */
 typedef struct forked {
   int (*fib)(int n);
   int64_t (*sum)(const int32_t *x, size_t n);
@@ -69,8 +69,8 @@ static inline int32_t scan_blocks(const scanned *s, size_t from, size_t to, int3
                    carry);
 }
 
-/* Large pages where the machine has them: with small ones each process has others, and a program that
- * goes through memory takes one time in this run and another in the next. */
+/* Large pages if the machine has them. With small ones the physical pages differ in each run, and so does the
+ * time of programs that are bound by memory. */
 static inline void *filled(size_t n, size_t size) {
   const size_t page = n * size < (1u << 21) ? 4096 : 1u << 21;
   const size_t bytes = (n * size + page - 1) / page * page;
@@ -161,7 +161,7 @@ static inline int helped_order(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Medians of so many rounds; all threads have been idle for 10 ms before each. */
+/* Medians over a number of rounds; before each, all threads are idle for 10 ms. */
 static inline void time_help(const forked *k, size_t rounds) {
   double *idle = (double *)filled(rounds, sizeof *idle);
   double *help = (double *)filled(rounds, sizeof *help);

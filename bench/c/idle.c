@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What an idle Levada costs: many loaded applications, each of which waits for input, and the CPU
- * time of the whole process while nothing comes. Then every one of them must still answer. */
+/* Measures the CPU time of an idle runtime with many loaded applications, each of which waits for input.
+ * Afterwards each of them must still respond. */
 #include "bench.h"
 
 #include <levada/runtime.h>
@@ -36,7 +36,7 @@ static const lvd_actor_class pass_class = {.name = "pass",
 int main(int argc, char **argv) {
   static const char usage[] = "APPLICATIONS MILLISECONDS";
   uint64_t count = bench_number(argc, argv, 1, usage), ms = bench_number(argc, argv, 2, usage);
-  /* The program's end, two actors, the program's end. */
+  /* The channels: from the program to the first actor, between the two actors, back to the program. */
   static const lvd_actor_desc actor[] = {{"first", &pass_class, NULL, 0},
                                          {"second", &pass_class, NULL, 0}};
   static const lvd_port_ref to[] = {{0, 0}, {1, 0}, {LVD_EXTERNAL, 0}};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* libjpeg-turbo, as the peer of the decoder in CAL, and as the encoder of what both decode.
+/* libjpeg-turbo, as the peer of the decoder in CAL, and as the encoder of the input of both.
  *
  *   jpeg encode QUALITY < PPM > JPEG    any number of pictures, 4:2:0
  *   jpeg decode planes FILE TIMES       to planes of Y, Cb and Cr, as coded
@@ -53,7 +53,7 @@ static void encode(int quality) {
   }
 }
 
-/* One picture; returns how many bytes it takes. */
+/* Decodes one picture; returns its size in bytes. */
 static size_t decode(bytes b, bool planes, unsigned char *out, uint64_t *sum) {
   struct jpeg_decompress_struct d;
   struct jpeg_error_mgr error;

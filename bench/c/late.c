@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* How late work comes that threads of the system do, each on its own: four threads, each with something due
- * every millisecond, which is as much work as the network `late.Late` has for an element. Writes how many
- * nanoseconds after it was due each was done.
+/* Measures the lateness of periodic work in plain threads: each of four threads has a task due every millisecond,
+ * with as much work as the network `late.Late` has for an element. Prints for each task how many ns after its due
+ * time it was complete.
  *   late ELEMENTS */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { THREADS = 4, MOST = 100000, EVERY_NS = 1000000, TURNS = 100000 };
+enum { THREADS = 4, ELEMENTS_MAX = 100000, PERIOD_NS = 1000000, TURNS = 100000 };
 
 struct one {
   pthread_t thread;
   uint32_t kept;
-  int64_t late[MOST];
+  int64_t late[ELEMENTS_MAX];
 };
 
 static int count;
@@ -31,7 +31,7 @@ static void *run(void *argument) {
   struct one *one = argument;
   int64_t due = now();
   for (int i = 0; i < count; i++) {
-    due += EVERY_NS;
+    due += PERIOD_NS;
     struct timespec t = {due / 1000000000, due % 1000000000};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
     }
@@ -45,7 +45,7 @@ static void *run(void *argument) {
 int main(int argc, char **argv) {
   static struct one all[THREADS];
   count = argc > 1 ? atoi(argv[1]) : 0;
-  if (count < 1 || count > MOST) return 2;
+  if (count < 1 || count > ELEMENTS_MAX) return 2;
   for (int i = 0; i < THREADS; i++)
     if (pthread_create(&all[i].thread, NULL, run, &all[i]) != 0) return 1;
   for (int i = 0; i < THREADS; i++) pthread_join(all[i].thread, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The round trip of one cache line between the two cores used: every figure that two cores make
- * together has to be read next to it. */
+/* Measures the round trip time of a cache line between the two cores used, on which all figures of two
+ * communicating cores depend. */
 #include "bench.h"
 
 enum { TRIPS = 2000, PARTS = 5 };

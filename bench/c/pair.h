@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Sides that send to each other, whatever carries it: two processes, two threads, one that sends to
- * itself, or many processes that send to one. Prints the time of one way, to and fro, and the rate of
- * one way, in bytes; with many, the messages a second. C17 and C++17.
+/* Measures message passing with any transport: between two processes, between two threads, from a side to
+ * itself, or from many processes to one. Prints half of the round trip time, and the throughput in bytes;
+ * with many senders, the messages per second. C17 and C++17.
  *
- * Each side is on a core of its own, the receiver of many on the first, and they on all others. What
- * is sent begins with a number, and the receiver's sum of them must be right. */
+ * Each side has a core of its own; the receiver of many is on the first, the senders on all others. A
+ * message begins with a number, and the receiver checks the sum of these numbers. */
 #ifndef BENCH_PAIR_H
 #define BENCH_PAIR_H
 
@@ -14,20 +14,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAIR_MOST = 65536, PAIR_SIDES = 65, PAIR_BURST = 8, PAIR_WARM_UP = 200 };
+enum { PAIR_BYTES_MAX = 65536, PAIR_SIDES = 65, PAIR_BURST = 8, PAIR_WARM_UP = 200 };
 
 typedef struct pair_carrier {
-  size_t shared;              /* bytes that all sides see, zeros at first */
-  void (*make)(void *shared); /* before the sides begin; may be null */
-  /* By each side: it will send to `other`, which may be itself. */
+  size_t shared;              /* size in bytes of the memory that all sides share, zeroed */
+  void (*make)(void *shared); /* called before the sides begin; may be null */
+  /* Called by each side; `other` is the side to which it sends, which may be itself. */
   void (*begin)(int side, int other, size_t size);
   void (*send)(int side, const void *data, size_t size);
-  uint64_t (*receive)(int side, size_t size); /* into memory of its own: the first word */
+  uint64_t (*receive)(int side, size_t size); /* into private memory; returns the first word */
   void (*end)(int side);                      /* may be null */
 } pair_carrier;
 
-/* Of all sides. A side that is there sleeps until the others are: one that looked from time to time would take
- * the core from those that still compute. */
+/* Barriers for all sides. A side sleeps there: polling would take CPU time from the sides that still compute. */
 typedef struct pair_meeting {
   pthread_barrier_t begun, ended;
 } pair_meeting;
@@ -41,7 +40,7 @@ typedef struct pair_run {
   int side, other;
 } pair_run;
 
-static unsigned char pair_data[PAIR_SIDES][PAIR_MOST] __attribute__((aligned(64)));
+static unsigned char pair_data[PAIR_SIDES][PAIR_BYTES_MAX] __attribute__((aligned(64)));
 
 static inline void pair_must(int well, const char *what) {
   if (well) return;
@@ -68,7 +67,7 @@ static inline void pair_meeting_make(pair_meeting *m, unsigned sides) {
 
 static inline uint64_t pair_sum(uint64_t n) { return n * (n + 1) / 2; }
 
-/* Long enough that the other side sleeps, in nanoseconds; what is measured is the time between. */
+/* Waits `ns` ns, long enough that the other side sleeps. The pauses are not part of the measured time. */
 static inline void pair_pause(double ns) {
   for (double until = bench_now() + ns * 1e-9; bench_now() < until;) bench_relax();
 }
@@ -116,7 +115,7 @@ static inline void pair_itself(const pair_run *x) {
   }
   if (n) bench_say("us", (bench_now() - start) / (double)n * 1e6);
   bench_expect("the sum", sum, pair_sum(n));
-  /* No more than there is room for: no other side makes any. */
+  /* A burst must fit into the queue, since no other side receives. */
   const uint64_t burst = x->size > 16 * 1024 ? 2 : PAIR_BURST;
   n = x->one_way / burst * burst;
   sum = 0;
@@ -143,7 +142,7 @@ static inline void pair_many_receive(const pair_run *x) {
 static void *pair_side(void *argument) {
   const pair_run *x = (const pair_run *)argument;
   x->carrier->begin(x->side, x->other, x->size);
-  /* The first of each sender, which opens its way there, is not measured. */
+  /* The first message of each sender, which opens its connection, is not measured. */
   if (x->senders && x->side) pair_send(x, 0);
   for (int i = 0; i < x->senders && !x->side; i++) pair_receive(x);
   pthread_barrier_wait(&x->meeting->begun);
@@ -158,7 +157,7 @@ static void *pair_side(void *argument) {
   return NULL;
 }
 
-/* WHERE is processes, threads, itself, or how many send to one. */
+/* `where` is processes, threads, itself, or the number of senders to one receiver. */
 static inline int pair_main(const pair_carrier *carrier, const char *where, size_t size,
                             uint64_t to_and_fro, uint64_t one_way) {
   pair_run x = {carrier, size, to_and_fro, one_way, 0, NULL, 0, 1}, y;
@@ -166,8 +165,8 @@ static inline int pair_main(const pair_carrier *carrier, const char *where, size
   unsigned char *shared = (unsigned char *)mmap(
       NULL, whole + carrier->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   pair_must(shared != MAP_FAILED, "mmap");
-  if (size < 8 || size > PAIR_MOST) {
-    fprintf(stderr, "a size is from 8 to %d bytes\n", PAIR_MOST);
+  if (size < 8 || size > PAIR_BYTES_MAX) {
+    fprintf(stderr, "a size is from 8 to %d bytes\n", PAIR_BYTES_MAX);
     return 2;
   }
   x.meeting = (pair_meeting *)(void *)shared;

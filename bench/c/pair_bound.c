@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What messages are measured against: a bare ring of slots between two sides that spin (`ring`) or
- * sleep at once (`futex`), with no check of anything; and copying alone (`memcpy`). */
+/* Bounds for message passing: a bare ring of slots between two sides that spin (`ring`) or sleep at once
+ * (`futex`), without any check; and copying alone (`memcpy`). */
 #include "pair.h"
 
 #include <linux/futex.h>
@@ -10,16 +10,16 @@ enum { SLOTS = 64 };
 
 typedef struct ring {
   _Alignas(64) uint32_t tail;
-  uint32_t sleeps; /* the receiver, or is about to */
+  uint32_t sleeps; /* the receiver sleeps or is about to */
   _Alignas(64) uint32_t head;
-  _Alignas(64) unsigned char slot[SLOTS * PAIR_MOST];
+  _Alignas(64) unsigned char slot[SLOTS * PAIR_BYTES_MAX];
 } ring;
 
 static struct {
   ring *out, *in;
   _Alignas(64) uint32_t put, room;
   _Alignas(64) uint32_t got;
-  _Alignas(64) unsigned char data[PAIR_MOST];
+  _Alignas(64) unsigned char data[PAIR_BYTES_MAX];
 } mine[2];
 static ring *rings;
 static size_t stride; /* from slot to slot */

@@ -11,7 +11,7 @@ enum { MAIL = 1, OUT, IN };
 static struct {
   mcapi_endpoint_t mail, to;
   uint32_t out, in; /* handles of channels */
-  _Alignas(64) unsigned char data[PAIR_MOST];
+  _Alignas(64) unsigned char data[PAIR_BYTES_MAX];
 } mine[PAIR_SIDES];
 static mcapi_domain_t domain;
 static int threads_sleep, scalars;
@@ -177,9 +177,9 @@ static int idle(long ms) {
   pair_must(child >= 0, "fork");
   int side = child == 0;
   begin_channels(side, !side, 8);
-  mcapi_msg_recv_i(mine[side].mail, mine[side].data, PAIR_MOST, &r, &status);
+  mcapi_msg_recv_i(mine[side].mail, mine[side].data, PAIR_BYTES_MAX, &r, &status);
   must(status, "mcapi_msg_recv_i");
-  mcapi_wait(&r, &size, 100, &status); /* it sleeps before we look */
+  mcapi_wait(&r, &size, 100, &status); /* so that it sleeps when the measurement begins */
   double before = used();
   mcapi_wait(&r, &size, (mcapi_timeout_t)ms, &status);
   if (status != MCAPI_TIMEOUT)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* POSIX message queues as they are, of which each call may sleep. What is longer than the system's
- * limit for a message (fs.mqueue.msgsize_max) is refused. */
+/* Plain POSIX message queues, with blocking calls. Messages longer than the system's limit
+ * (fs.mqueue.msgsize_max) are refused. */
 #include "pair.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 
 static struct {
   mqd_t in, out;
-  _Alignas(64) unsigned char data[PAIR_MOST];
+  _Alignas(64) unsigned char data[PAIR_BYTES_MAX];
 } mine[PAIR_SIDES];
 static pid_t starter;
 

@@ -6,7 +6,7 @@
 
 static struct {
   void *context, *in, *out;
-  _Alignas(64) unsigned char data[PAIR_MOST];
+  _Alignas(64) unsigned char data[PAIR_BYTES_MAX];
 } mine[PAIR_SIDES];
 static void *context; /* of threads: the same */
 static pid_t starter;
@@ -43,7 +43,7 @@ static void put(int side, const void *data, size_t size) {
 
 static uint64_t get(int side, size_t size) {
   uint64_t number;
-  pair_must(zmq_recv(mine[side].in, mine[side].data, PAIR_MOST, 0) == (int)size, "zmq_recv");
+  pair_must(zmq_recv(mine[side].in, mine[side].data, PAIR_BYTES_MAX, 0) == (int)size, "zmq_recv");
   memcpy(&number, mine[side].data, sizeof number);
   return number;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Stores past the caches, where the processor has them: a line is not fetched before it is written,
- * and goes to memory. They obey no order among stores until past_done. */
+/* Non-temporal stores, if the processor has them: they write to memory, and do not fetch the line first.
+ * They are not ordered with other stores until past_done. */
 #ifndef BENCH_PAST_H
 #define BENCH_PAST_H
 
@@ -13,7 +13,7 @@ typedef struct past_line {
   _Alignas(64) uint64_t word[8];
 } past_line;
 
-/* The same number in each word of a line. */
+/* Writes the same number to each word of a line. */
 static inline void past_fill(past_line *to, uint64_t with) {
 #if defined(__x86_64__)
   __m128i two = _mm_set1_epi64x((long long)with);
@@ -23,7 +23,7 @@ static inline void past_fill(past_line *to, uint64_t with) {
 #endif
 }
 
-/* All of them come before every store that follows. */
+/* Orders them before all later stores. */
 static inline void past_done(void) {
 #if defined(__x86_64__)
   _mm_sfence();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the five trivial stages compute, for the check of a result. C17 and C++17. */
+/* The functions of the five trivial stages, to check results. C17 and C++17. */
 #ifndef BENCH_PIPELINE_H
 #define BENCH_PIPELINE_H
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What fibers, streams and calls cost:
+/* Measures the costs of fibers, streams and calls:
  *
  *   switch N        N switches between two fibers of one worker that yield
- *   bare N          N switches of the registers alone, between two stacks that do nothing else
- *   create N        N fibers that are started and end, one after the other
- *   join N          the same, and each is joined
- *   fibers N        the memory of N fibers that wait
- *   trip FAR N      N round trips of an element over two streams, on one worker or two
- *   call FAR N K    N calls with a result, K under way at a time, to the own core or another
+ *   bare N          N switches of the registers only, between two stacks without a scheduler
+ *   create N        N fibers, started and ended one after the other
+ *   join N          like create, with a join of each
+ *   fibers N        the memory of N waiting fibers
+ *   trip FAR N      N round trips of an element over two streams, on one worker (FAR 0) or two
+ *   call FAR N K    N calls with a result, K at a time, to the own core (FAR 0) or another
  *
- * Switching and creating are measured in CPU time of the worker's thread: no fiber waits there. */
+ * Switching and creating are measured in CPU time of the worker's thread, since no fiber waits there. */
 #include "bench.h"
 
 #include <levada/call.h>
@@ -52,7 +52,8 @@ static lvd_fiber *start(void (*body)(void *), uint32_t worker) {
 
 static double own_cpu(void) { return bench_clock(CLOCK_THREAD_CPUTIME_ID); }
 
-/* Also in rounds of an empty loop, since how fast a core is depends on the programs that share it. */
+/* Also prints the time in iterations of an empty loop, since the speed of a core depends on the programs that share
+ * it. */
 static void say_cpu(double seconds) {
   bench_say("ns", seconds / (double)count * 1e9);
   bench_say("rounds", seconds / (double)count * 1e9 / of_round);
@@ -91,8 +92,8 @@ static void measure_switch(void) {
   say_cpu(of_first);
 }
 
-/* No scheduler: what bounds every switch of this processor's to a stack that keeps what a call
- * keeps. The runtime's own code for it, from the same places each time, as fibers have it. */
+/* A switch without a scheduler: the lower bound for switches to a stack that preserve the registers which a call
+ * preserves. It uses the runtime's switch code, always from the same two call sites, as fibers do. */
 static lvd_os_context home, bare[2];
 
 static void take_turns(void *argument) {

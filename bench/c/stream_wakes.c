@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Wake-ups against threshold, between two procedures on two cores: the sender works on each element
- * and pushes it, the receiver works on each element that it gets, and a side that has to wait is suspended
- * at once. A threshold of 0 is the automatic one. */
+/* Measures wake-ups as a function of the threshold, between two procedures on two cores: the sender computes
+ * and pushes each element, the receiver computes with each, and a side that has to wait is suspended at once.
+ * A threshold of 0 is the automatic one. */
 #include "bench.h"
 
 #include <levada/stream.h>
@@ -10,7 +10,7 @@ static uint64_t threshold, produce, consume, capacity, count, sum;
 static lvd_stream *stream;
 static uint32_t in_force;
 
-/* `n` rounds of a loop that takes one cycle a round. */
+/* `n` iterations of a loop that takes one cycle each. */
 static void work(uint64_t n) {
   while (n--) __asm__ volatile("");
 }

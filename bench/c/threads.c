@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The same with threads: `create N` makes and joins N threads, `trip FAR N` makes N round trips with a
- * mutex and a condition variable between two threads, on one core or two, `threads N` says what N
- * threads that wait take. */
+/* The measurements of stream.c with threads: `create N` creates and joins N threads, `trip FAR N` makes N
+ * round trips with a mutex and a condition variable between two threads, on one core or two, `threads N`
+ * measures the memory of N waiting threads. */
 #include "bench.h"
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Wake-ups against threshold: a producer and a consumer that work on each element, each on a core of
- * its own, and sleep in the kernel when the channel is full or empty. */
+/* Measures wake-ups as a function of the threshold: a producer and a consumer compute with each element, each
+ * on a core of its own, and sleep in the kernel when the channel is full or empty. */
 #include "bench.h"
 
 #include <levada/wait.h>
@@ -15,7 +15,7 @@ typedef struct pair {
   uint64_t sum;
 } pair;
 
-/* `n` rounds of a loop that takes one cycle a round. */
+/* `n` iterations of a loop that takes one cycle each. */
 static void work(uint64_t n) {
   while (n--) __asm__ volatile("");
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A processor behind a window:
+/* Measures a processor behind a window:
  *
- *   load UNIT N            N times load, run an empty procedure, and let go: the machine begins each time
+ *   load UNIT N            N times: boot, load, run an empty procedure, release
  *   call UNIT N            N calls of the empty procedure, one after the other
- *   trip UNIT N PAUSE_US   N elements there and back, each after a pause; without one both sides look
- *                          around for the next, after a long one both sleep and are rung for
+ *   trip UNIT N PAUSE_US   N round trips of an element, each after a pause; without a pause both sides
+ *                          poll, after a long one both sleep and are woken by bells
  *   stream UNIT N SIZE     N elements of SIZE bytes to the other side, in groups
- *   fill UNIT N SIZE       the host's half of it: the other side gives the memory back unread
- *   run KIND N             N times a program of 150 bytes that returns at once, on a machine that is booted
- *   node UNIT N SIZE       N messages of SIZE bytes to an MCAPI node there, and back
- *   packets UNIT N SIZE    N packets to one
- *   memory SIZE            what bounds that: copies of SIZE bytes into memory of this process
- *   polled N               what bounds a trip: two processes that look at one word each */
+ *   fill UNIT N SIZE       the host's part of it: the other side returns the memory unread
+ *   run KIND N             runs a program of 150 bytes that returns at once N times, on a booted machine
+ *   node UNIT N SIZE       N round trips of SIZE bytes to an MCAPI node on the other side
+ *   packets UNIT N SIZE    N packets to such a node
+ *   memory SIZE            bound for fill: copies of SIZE bytes into memory of this process
+ *   polled N               bound for trip: two processes that each poll a word */
 #include "bench.h"
 
 #include <levada/machine.h>
@@ -123,7 +123,7 @@ static void measure_stream(const char *name, uint64_t n, uint32_t size) {
   must(lvd_unit_unload(u), "lvd_unit_unload");
 }
 
-/* In groups as large as memcpy likes them. */
+/* In groups that are large enough for memcpy to be fast. */
 static void measure_fill(const char *name, uint64_t n, uint32_t size) {
   enum { RING = 262144, GROUP = 65536 };
   static unsigned char group[GROUP];
@@ -137,7 +137,7 @@ static void measure_fill(const char *name, uint64_t n, uint32_t size) {
   double from = 0;
   for (uint64_t i = 0; i < n / each + 8; i++) {
     void *span;
-    if (i == 8) from = bench_now(); /* all of it has been touched */
+    if (i == 8) from = bench_now(); /* all of the memory is mapped now */
     group[0] = (unsigned char)i;
     must(lvd_stream_put_span(to, each, &span), "lvd_stream_put_span");
     memcpy(span, group, (size_t)each * size);
@@ -267,7 +267,7 @@ static void measure_packets(const char *name, uint64_t n, size_t size) {
   must(lvd_unit_unload(u), "lvd_unit_unload");
 }
 
-/* In a ring as large as the stream's; both written and read before. */
+/* In a ring of the stream's size; source and target are mapped before. */
 static void measure_memory(uint32_t size) {
   enum { RING = 65536, COPIES = 200000 };
   static unsigned char ring[RING], from_here[4096];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// boost::lockfree::spsc_queue between two pinned threads: elements a second.
+// Measures boost::lockfree::spsc_queue between two pinned threads, in elements per second.
 #include "../c/bench.h"
 
 #include <boost/lockfree/spsc_queue.hpp>

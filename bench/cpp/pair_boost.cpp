@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// boost::interprocess::message_queue, of which each call may sleep.
+// boost::interprocess::message_queue, with blocking calls.
 #include "../c/pair.h"
 
 #include <boost/interprocess/ipc/message_queue.hpp>
@@ -12,7 +12,7 @@ using boost::interprocess::message_queue;
 namespace {
 struct side_of {
   std::unique_ptr<message_queue> in, out;
-  alignas(64) unsigned char data[PAIR_MOST];
+  alignas(64) unsigned char data[PAIR_BYTES_MAX];
 };
 side_of mine[2];
 pid_t starter;
@@ -39,7 +39,7 @@ uint64_t get(int side, size_t) {
   uint64_t number;
   message_queue::size_type got;
   unsigned priority;
-  mine[side].in->receive(mine[side].data, PAIR_MOST, got, priority);
+  mine[side].in->receive(mine[side].data, PAIR_BYTES_MAX, got, priority);
   memcpy(&number, mine[side].data, sizeof number);
   return number;
 }

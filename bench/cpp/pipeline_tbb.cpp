@@ -4,7 +4,7 @@
 //   pipeline_tbb KIND WORKERS TOKENS WIDTH
 //
 // KIND: pipeline (all stages in order), parallel (the middle stages in parallel), graph (serial
-// nodes), lightweight. A token is WIDTH elements: itself where that is one, else a pointer to them.
+// nodes), lightweight. A token is WIDTH elements: the element itself if WIDTH is 1, otherwise a pointer.
 #include "../c/bench.h"
 #include "../c/pipeline.h"
 
@@ -24,7 +24,7 @@ struct Wide {
   uint32_t element[64];
 };
 
-// What a token of either kind is, and what a stage does to it.
+// The two kinds of tokens, and the work of a stage on them.
 template <typename Token> struct Kind;
 template <> struct Kind<uint32_t> {
   static constexpr uint64_t width = 1;

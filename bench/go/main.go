@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 
-// The same with goroutines: `switch N` switches between two of one processor, `create N` starts and
-// ends N one after the other, `trip PROCESSORS N` makes N round trips over two channels, `goroutines N`
-// says what N that wait take.
+// The measurements of c/stream.c with goroutines: `switch N` switches between two on one processor, `create N`
+// starts and ends N one after the other, `trip PROCESSORS N` makes N round trips over two channels,
+// `goroutines N` measures the memory of N waiting ones.
 package main
 
 import (

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The bare outline of a processor behind a window, on QEMU's virt machine: two words and a serial line.
- * Nothing is checked that the host cannot see, no other side is served, and it never ends. */
+/* A minimal processor behind a window, on QEMU's virt machine: two words and a serial line. It checks nothing
+ * and never ends; c/bare.c is its host. */
 #include "bare.h"
 
 #define MEMORY 0x80000000u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What runs behind the window while it is measured (c/window.c). */
+/* The program behind the window for c/window.c. */
 #include <levada/process.h>
 #include <levada/stream.h>
 #include <mcapi.h>
@@ -11,7 +11,7 @@ static lvd_status remote_nothing(lvd_call_frame *f) {
 }
 LVD_PROCEDURE(remote_nothing)
 
-/* Each element of "to" goes back on "fro", until the end. */
+/* Sends each element of the stream "to" back on "fro", until it ends. */
 static lvd_status remote_echo(lvd_call_frame *f) {
   lvd_stream *to, *fro;
   lvd_stream_options o = {.name = "to", .elem_size = 8, .capacity = 64, .threshold = 1};
@@ -31,8 +31,8 @@ static lvd_status remote_echo(lvd_call_frame *f) {
 }
 LVD_PROCEDURE(remote_echo)
 
-/* Reads all of "to", whose elements are of as many bytes as the argument says; the result is how many came
- * whose first and last bytes are as they should be. */
+/* Reads the whole stream "to", whose element size in bytes is the argument; returns the number of elements with correct
+ * first and last bytes. */
 static lvd_status remote_sink(lvd_call_frame *f) {
   static unsigned char element[4096];
   uint32_t size;
@@ -52,7 +52,7 @@ static lvd_status remote_sink(lvd_call_frame *f) {
 }
 LVD_PROCEDURE(remote_sink)
 
-/* Gives back all of "to" as it comes, and says how many that were. */
+/* Releases all elements of "to" unread, and returns their number. */
 static lvd_status remote_gives_back(lvd_call_frame *f) {
   uint32_t size;
   uint64_t count = 0;
@@ -85,7 +85,7 @@ static mcapi_endpoint_t begins(const lvd_call_frame *f, mcapi_domain_t *domain) 
   return mcapi_endpoint_create(1, &s);
 }
 
-/* Each goes back, until one without bytes comes. */
+/* Sends each message back, until an empty one arrives. */
 static lvd_status remote_messages(lvd_call_frame *f) {
   mcapi_domain_t domain;
   mcapi_status_t s;
