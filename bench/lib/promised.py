@@ -30,7 +30,7 @@ def may(process):
 
 
 sleeper = subprocess.Popen(["sleep", "60"])
-tool = subprocess.Popen([levada, "shield", str(core), "-q", *(["--by", way[0]] if way else []), "--",
+tool = subprocess.Popen([levada, "shield", str(core), "-q", *(["--method", way[0]] if way else []), "--",
                          "sh", "-c", "echo $$; exec sleep 60"], stdout=subprocess.PIPE)
 program = int(tool.stdout.readline())  # it runs
 try:

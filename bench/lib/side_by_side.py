@@ -66,9 +66,9 @@ def main():
     if host:
         said = subprocess.run([levada, "stats", "--socket", socket, "--json"], stdout=subprocess.PIPE, check=True)
         leases = [w["lease"] for w in json.loads(said.stdout)["worker"] if "lease" in w]
-        print(f"wait_ms {1e3 * sum(x['waited'] for x in leases) / max(1, sum(x['waits'] for x in leases))}")
-        print(f"longest_ms {1e3 * max((x['longest'] for x in leases), default=0)}")
-        print(f"seized {sum(x['seized'] for x in leases)}")
+        print(f"wait_ms {1e3 * sum(x['waited_s'] for x in leases) / max(1, sum(x['waits'] for x in leases))}")
+        print(f"longest_ms {1e3 * max((x['longest_s'] for x in leases), default=0)}")
+        print(f"preempted {sum(x['preempted'] for x in leases)}")
         host.terminate()
         host.wait()
 

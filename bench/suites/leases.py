@@ -10,7 +10,7 @@ from suites import fork
 
 # In times of one after the other; the share of the first; and with a host how long a core's lease was waited for.
 METRICS = [Metric("of_both", "", "lower"), Metric("share", "", "lower"), Metric("wait_ms", "ms", "lower"),
-           Metric("longest_ms", "ms", "lower"), Metric("seized", "", "lower")]
+           Metric("longest_ms", "ms", "lower"), Metric("preempted", "", "lower")]
 # fib, each of a size that takes about as long.
 SIZE, QUICK_SIZE = 42, 39
 SMALLER = {"OpenMP tasks, gcc": 35, "OpenMP tasks, clang": 35, "oneTBB": 35, "rayon": 40}

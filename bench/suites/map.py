@@ -49,7 +49,7 @@ def mapped(figures):
 
 
 def growth(session):
-    metrics = [Metric("seconds", "s", "lower"), Metric("busiest_to_bound", "", "lower")]
+    metrics = [Metric("seconds", "s", "lower"), Metric("load_to_lower_bound", "", "lower")]
     sizes = SIZES + APPLICATIONS
     for cores, actors, apps in session.some("sizes", sizes, SIZES[:7:3]):
         path = folder() / f"random-{cores}-{apps}.toml"
@@ -181,4 +181,4 @@ def plot(session, folder):
     graphs.lines(folder / "map.svg", "Mapping random mixes, ten actors a core", "actors", "ms",
                  [(subject, points(subject, "seconds", lambda s: s * 1000)) for subject in GROWING])
     graphs.lines(folder / "map-busiest.svg", "The busiest core above the lower bound", "actors", "%",
-                 [(subject, points(subject, "busiest_to_bound", lambda b: (b - 1) * 100)) for subject in GROWING])
+                 [(subject, points(subject, "load_to_lower_bound", lambda b: (b - 1) * 100)) for subject in GROWING])

@@ -35,7 +35,7 @@ IDLE = "idle machine"
 WAVES = {"40 MB": 40, "100 MB": 100}
 VIDEOS = {"50 MB": 50, "100 MB": 100}
 QUICK_WAVES, QUICK_VIDEOS = {"20 MB": 20}, {"20 MB": 20}
-WAYS = ["partition", "cpusets", "affinity"]
+WAYS = ["cgroup-v2-partition", "cpuset-v1", "affinity"]
 # Without it, LAME takes twice as long for the same.
 LAME = ["lame", "--quiet", "-f"]
 PLAY = ["ffmpeg", "-nostdin", "-v", "error"]
@@ -187,7 +187,7 @@ def setup(session, core):
     try:
         time.sleep(0.2)
         ways = [way("levada")]
-        ways += [way(f"levada, by {by}", "--by", by) for by in WAYS if works(core, by)]
+        ways += [way(f"levada, by {by}", "--method", by) for by in WAYS if works(core, by)]
         session.measure("a hundred processes more, set up; all of it around `true`", SETUP, ways, runs=15)
     finally:
         for sleeper in sleepers:
@@ -196,7 +196,7 @@ def setup(session, core):
 
 
 def works(core, by):
-    command = [str(peers.levada()), "shield", str(core), "-q", "--by", by, "--", "true"]
+    command = [str(peers.levada()), "shield", str(core), "-q", "--method", by, "--", "true"]
     return subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0
 
 

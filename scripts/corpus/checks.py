@@ -20,8 +20,8 @@ def ways(seed):
         ("2 workers", ["--workers", "2"]),
         ("not fused", ["--workers", "2", "--no-fuse"]),
         ("unchecked", ["--workers", "1", "--unchecked"]),
-        ("other channels", ["--workers", "2", "--any-sizes", str(seed)]),
-        ("others, not fused", ["--workers", "1", "--no-fuse", "--any-sizes", str(seed + 1)]),
+        ("other channels", ["--workers", "2", "--random-buffer-sizes", str(seed)]),
+        ("others, not fused", ["--workers", "1", "--no-fuse", "--random-buffer-sizes", str(seed + 1)]),
     ]
 
 

@@ -33,7 +33,7 @@ pub mod util;
 pub use crate::app::{AppEntry, HostedApp};
 pub use crate::host::{Host, HostOptions};
 pub use crate::lifecycle::load::Load;
-pub use crate::model::admission_report::{Admission, Promise, Verdict};
+pub use crate::model::admission_report::{Admission, RateReservation, Verdict};
 pub use crate::model::app_name::check_name;
 pub use crate::model::app_state::State;
 pub use crate::model::error::{Kind, Refusal};

@@ -32,7 +32,7 @@ pub use model::mix::{Actor, App, Channel, Mix, RATE_TOLERANCE, clamp_priority};
 pub use model::problem::Problem;
 pub use place::bounds::lower_bound;
 pub use place::heuristics::{bottleneck, improve, place};
-pub use search::admission::{Admission, PlacedMix, Promise, admit};
+pub use search::admission::{Admission, PlacedMix, RateReservation, admit};
 pub use search::fairness::gain;
 pub use search::score::Score;
 pub use search::strategy::{Strategy, load_to_lower_bound, map, remap};

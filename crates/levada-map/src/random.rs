@@ -93,10 +93,10 @@ fn app(random: &mut Random, number: usize, actors: usize) -> App {
         name: format!("app{number}"),
         unit: "frames".to_string(),
         priority: 0,
-        promise: None,
+        reserved_rate: None,
         actors: times.into_iter().enumerate().map(actor).collect(),
         channels,
-        share: None,
+        cpus: None,
         cost_profile: None,
     }
 }

@@ -208,7 +208,7 @@ fn watch_shows_nodes_that_have_left() {
     let child = start(number);
     let process = child.id();
     let mut watching = Command::new(env!("CARGO_BIN_EXE_levada"))
-        .args(["mcapi", "watch", &name, "--json", "--every", "0.05"])
+        .args(["mcapi", "watch", &name, "--json", "--interval", "0.05"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

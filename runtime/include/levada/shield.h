@@ -31,7 +31,7 @@ typedef struct lvd_shield_options {
   uint32_t count;  /* if `cores` is null; 0: 1 */
   int32_t process; /* process id that gets the cores; 0: the calling process */
   int32_t thread;  /* one thread of it, by thread id (gettid); 0: all of them */
-  /* only this mechanism: "partition", "cpusets", "affinity", "own"; null: the first that works */
+  /* only this mechanism: "cgroup-v2-partition", "cpuset-v1", "affinity", "self"; null: the first that works */
   const char *method;
   /* processes that are not moved: comma-separated names or ids; null: none */
   const char *exclude;
@@ -42,7 +42,7 @@ typedef struct lvd_shield_options {
 
 typedef struct lvd_shield_report {
   char cores[64];          /* the shielded cores, as "2-3"; truncated if longer */
-  char method[16];         /* the mechanism, as in the options */
+  char method[24];         /* the mechanism, as in the options */
   uint64_t took_ns;        /* ns from the start until the cores were vacated */
   uint64_t threads;        /* threads moved away; 0 in a partition, where the kernel moves them */
   uint64_t kernel_threads; /* kernel threads moved away */

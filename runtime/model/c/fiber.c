@@ -178,7 +178,7 @@ uint32_t model_get(model_world *m) { return get_one(m, -1); }
 void model_move_to(model_world *m, uint32_t fiber, uint32_t worker) {
   lvd_app_retarget(&m->app, &m->fiber[fiber]->entity, worker);
 }
-/* As the keeper ends an application, which no worker has been asked about yet. */
+/* As the reaper ends an application, which no worker has been asked about yet. */
 void model_end(model_world *m, uint32_t why) {
   lvd_app_end(&m->app, (lvd_status)why);
   lvd_fibers_end(&m->app);

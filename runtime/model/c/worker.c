@@ -253,7 +253,7 @@ uint32_t model_get(model_world *m, uint32_t *v) {
 }
 void model_end(model_world *m) { lvd_producer_close(&m->out, LVD_OK); }
 
-/* Sleeps, as the keeper does, until the application has begun to end. */
+/* Sleeps, as the reaper does, until the application has begun to end. */
 void model_keep(model_world *m) {
   while (lvd_load_acquire_u32(&m->rt.reaper_work) == 0) lvd_os_wait(&m->rt.reaper_work, 0, -1);
 }

@@ -187,13 +187,13 @@ void model_stop_urgent(model_world *m) { stop_from(m, m->rt.workers); }
 void model_let_rest(model_world *m) {
   if (lvd_add_acq_rel_u32(&m->app.live, UINT32_MAX) == 1) lvd_app_check_quiescent(&m->app);
 }
-/* Sleeps, as the keeper does, until it has begun to end. */
+/* Sleeps, as the reaper does, until it has begun to end. */
 void model_await_end(model_world *m) {
   while (lvd_load_acquire_u32(&m->rt.reaper_work) == 0) lvd_os_wait(&m->rt.reaper_work, 0, -1);
 }
 void model_is_open(model_world *m) { m->app.open.word = 1; }
 void model_keep(model_world *m) { lvd_reaper_main(&m->rt); }
-void model_end_keeper(model_world *m) {
+void model_end_reaper(model_world *m) {
   lvd_store_relaxed_u32(&m->rt.reaper_ending, 1);
   lvd_reaper_wake(&m->rt);
 }

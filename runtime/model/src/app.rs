@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Checks of whole applications: loading, starting, coming to rest, pausing, moving, stopping and
-//! unloading, with the runtime's own workers and keeper. What is freed is watched: a touch of it
+//! unloading, with the runtime's own workers and reaper. What is freed is watched: a touch of it
 //! afterwards fails the check.
 
 use crate::check::{Barrier, Check, check, spawn};

@@ -383,7 +383,7 @@ fn moves(library: &Library, barrier: Barrier) {
     world.right();
 }
 
-/// The application comes to rest by itself: the keeper ends it, and it says why.
+/// The application comes to rest by itself: the reaper ends it, and it says why.
 fn rests(library: &Library, barrier: Barrier, fibers: &[(Role, u32)]) -> (World, u32) {
     let world = World::new(library, barrier, 2, 0, NONE, fibers);
     let mut outcome = OK;
@@ -391,7 +391,7 @@ fn rests(library: &Library, barrier: Barrier, fibers: &[(Role, u32)]) -> (World,
         c.let_rest(m);
         c.await_end(m);
         loom::stop_exploring();
-        c.end_keeper(m);
+        c.end_reaper(m);
         c.keep(m);
         outcome = c.app_wait(m);
     });
@@ -423,15 +423,15 @@ fn suspect(library: &Library, barrier: Barrier) {
     let world = World::new(library, barrier, 1, 1, NONE, &[(Waits, 0)]);
     world.c.is_open(world.m);
     let world = world.served(|c, m| {
-        let keeper = spawn(move || c.keep(m));
+        let reaper = spawn(move || c.keep(m));
         c.let_rest(m);
         c.late(30_000_000);
         c.tell(m);
         assert_eq!(c.set(m, 0, 7), OK);
         assert_eq!(c.join(m, 0), OK);
         loom::stop_exploring();
-        c.end_keeper(m);
-        keeper.join().expect("the keeper");
+        c.end_reaper(m);
+        reaper.join().expect("the reaper");
     });
     world.ok(0);
     world.right();

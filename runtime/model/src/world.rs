@@ -30,7 +30,7 @@ harness! {
         fn await_end(m: *mut c_void);
         fn is_open(m: *mut c_void);
         fn keep(m: *mut c_void);
-        fn end_keeper(m: *mut c_void);
+        fn end_reaper(m: *mut c_void);
         fn app_wait(m: *mut c_void) -> u32;
         fn late(ns: u32);
         fn join(m: *mut c_void, fiber: u32) -> u32;

@@ -199,7 +199,7 @@ lvd_status lvd_os_object_open(const char *path, lvd_os_object **out, char *why, 
     char text[200];
     snprintf(text, sizeof text,
              "its own `%s` would not be used, since the process has another of that name: link it "
-             "with -Wl,-Bsymbolic (levada cc --hosted does)",
+             "with -Wl,-Bsymbolic (levada cc --plugin does)",
              name);
     cannot(path, text, LVD_E_ARGUMENT, why, size);
     lvd_os_object_close(o);

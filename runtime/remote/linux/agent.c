@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Agent of a remote processor (the program levada-keeper): the host's child process that stands for
+/* Agent of a remote processor (the program levada-remote-agent): the host's child process that stands for
  * a processor that is no process, or for an emulator that would not notice its host's exit. It
  * forwards signals between the host's socket and the kernel's device; its exit tells the host that
  * the remote processor has ended.
  *
- *   levada-keeper uio SOCKET NODE [OFFSET VALUE]
+ *   levada-remote-agent uio SOCKET NODE [OFFSET VALUE]
  *       NODE: a UIO device; OFFSET, VALUE: the register that signals the remote processor
- *   levada-keeper mem SOCKET NODE [OFFSET VALUE]
+ *   levada-remote-agent mem SOCKET NODE [OFFSET VALUE]
  *       NODE: /dev/mem; nothing signals this side, so it polls
- *   levada-keeper rpmsg SOCKET NODE STATE stop|leave destroy|leave
+ *   levada-remote-agent rpmsg SOCKET NODE STATE stop|leave destroy|leave
  *       NODE: an rpmsg endpoint; STATE: the processor's state file in sysfs; what to do at exit
  *       with the processor, and with the endpoint
- *   levada-keeper emulator SOCKET COMMAND ...
+ *   levada-remote-agent emulator SOCKET COMMAND ...
  *       starts an emulator, which uses the socket itself, and exits with it
  *
  * It exits when the host's end of the socket is closed, or on SIGTERM. */
@@ -160,7 +160,7 @@ static void receive_remote(void) {
   if (m.kind == LVD_RPMSG_RING) signal_host();
   if (m.kind != LVD_RPMSG_REFUSED) return;
   m.text[sizeof m.text - 1] = 0;
-  fprintf(stderr, "levada-keeper: the processor refuses the window: %s\n", m.text);
+  fprintf(stderr, "levada-remote-agent: the processor refuses the window: %s\n", m.text);
   ended = 1;
 }
 

@@ -9,9 +9,9 @@
 #include "../../platform/text.h"
 #include "window.h"
 
-#ifndef LVD_KEEPER
-#define LVD_KEEPER       ""
-#define LVD_KEEPER_BUILT ""
+#ifndef LVD_REMOTE_AGENT
+#define LVD_REMOTE_AGENT       ""
+#define LVD_REMOTE_AGENT_BUILT ""
 #endif
 
 lvd_status lvd_board_open(const lvd_board *board, const char *device, int64_t timeout_ns,
@@ -36,12 +36,12 @@ lvd_status lvd_board_open_before(const lvd_board *board, const char **file, int6
 }
 
 const char *lvd_board_agent(void) {
-  return lvd_board_file("LEVADA_KEEPER", LVD_KEEPER, LVD_KEEPER_BUILT);
+  return lvd_board_file("LEVADA_REMOTE_AGENT", LVD_REMOTE_AGENT, LVD_REMOTE_AGENT_BUILT);
 }
 
 lvd_status lvd_board_no_agent(const char *agent) {
   return lvd_window_refuse(LVD_E_NOT_FOUND,
-                           "the keeper %s is not there: name another in LEVADA_KEEPER", agent);
+                           "the agent %s is not there: name another in LEVADA_REMOTE_AGENT", agent);
 }
 
 lvd_status lvd_board_start_agent(lvd_os_device *device, int bell, lvd_os_process *peer) {

@@ -247,7 +247,7 @@ lvd_status lvd_reaper_start(lvd_runtime *rt) {
   reaper->rt = rt;
   lvd_os_lock(&rt->pool_lock);
   lvd_status status =
-      lvd_os_thread_start(&reaper->thread, -1, "levada/keeper", reaper_thread, reaper);
+      lvd_os_thread_start(&reaper->thread, -1, "levada/reaper", reaper_thread, reaper);
   if (status == LVD_OK) {
     reaper->next = rt->reapers;
     rt->reapers = reaper;

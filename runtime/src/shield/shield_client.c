@@ -93,7 +93,7 @@ static lvd_status hear(lvd_shield *s, char line[LINE_BYTES]) {
 static void note(lvd_shield *s, const char *line) {
   if (is(line, "up")) {
     text_of(line, "cores", s->last.cores, sizeof s->last.cores);
-    text_of(line, "by", s->last.method, sizeof s->last.method);
+    text_of(line, "method", s->last.method, sizeof s->last.method);
     s->last.took_ns = number_of(line, "took_ns");
     s->last.threads = number_of(line, "threads");
     s->last.kernel_threads = number_of(line, "kernel_threads");
@@ -116,7 +116,7 @@ static bool is_list(const char *text, const char *of) {
 }
 
 static bool is_method(const char *by) {
-  static const char *const method[] = {"partition", "cpusets", "affinity", "own"};
+  static const char *const method[] = {"cgroup-v2-partition", "cpuset-v1", "affinity", "self"};
   for (size_t i = 0; by && i < sizeof method / sizeof *method; i++)
     if (strcmp(by, method[i]) == 0) return true;
   return !by;
@@ -134,11 +134,11 @@ static lvd_status start(lvd_shield *s, const lvd_shield_options *o, int wire) {
   if (!o->cores) argument[n++] = "--cores";
   argument[n++] = o->cores ? o->cores : count;
   argument[n++] = "--pid", argument[n++] = process;
-  argument[n++] = "--wire", argument[n++] = descriptor;
+  argument[n++] = "--control-fd", argument[n++] = descriptor;
   if (o->thread) argument[n++] = "--thread", argument[n++] = thread;
-  if (o->method) argument[n++] = "--by", argument[n++] = o->method;
-  if (o->exclude) argument[n++] = "--protect", argument[n++] = o->exclude;
-  if (o->single_target) argument[n++] = "--pin-lightest";
+  if (o->method) argument[n++] = "--method", argument[n++] = o->method;
+  if (o->exclude) argument[n++] = "--exclude", argument[n++] = o->exclude;
+  if (o->single_target) argument[n++] = "--single-target";
   argument[n] = NULL;
   return lvd_os_process_start(&s->command, o->command ? o->command : "levada", argument, NULL, NULL,
                               &wire, 1);

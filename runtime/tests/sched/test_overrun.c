@@ -441,7 +441,7 @@ void test_stuck_every_relief(void) {
   }
 }
 
-static int keepers(void) {
+static int reapers(void) {
   DIR *all = opendir("/proc/self/task");
   CHECK(all);
   int count = 0;
@@ -450,7 +450,7 @@ static int keepers(void) {
     snprintf(path, sizeof path, "/proc/self/task/%s/comm", d->d_name);
     FILE *file = fopen(path, "r"); /* the thread may have ended */
     if (!file) continue;
-    if (fgets(name, sizeof name, file)) count += strcmp(name, "levada/keeper\n") == 0;
+    if (fgets(name, sizeof name, file)) count += strcmp(name, "levada/reaper\n") == 0;
     fclose(file);
   }
   closedir(all);
@@ -459,7 +459,7 @@ static int keepers(void) {
 
 /* Each application that ends on an occupied worker takes a reaper; surplus reapers end when all
  * have ended. */
-void test_stuck_keepers_leave(void) {
+void test_stuck_reapers_leave(void) {
   enum { APPS = 12, KEPT = 2 };
   lvd_runtime *rt = runtime_of(1);
   uint32_t none = 0;
@@ -475,18 +475,18 @@ void test_stuck_keepers_leave(void) {
       app[i] = app_begun_at(rt, &b[i], 0);
     }
     for (int i = 0; i < APPS; i++) CHECK_EQ(lvd_app_stop_timeout(app[i], 0), LVD_E_TIMEOUT);
-    while (keepers() < APPS) sleep_ms(1);
+    while (reapers() < APPS) sleep_ms(1);
     let_go();
     app_ended(endless, LVD_OK);
     for (int i = 0; i < APPS; i++) app_ended(app[i], LVD_E_STOPPED);
     forget();
     if (round == 1) continue; /* they are reused */
     if (round == 2) break;    /* they end together with the runtime */
-    while (keepers() > KEPT) sleep_ms(10);
-    CHECK_EQ(keepers(), KEPT);
+    while (reapers() > KEPT) sleep_ms(10);
+    CHECK_EQ(reapers(), KEPT);
   }
   lvd_runtime_destroy(rt);
   /* Joined, but the kernel may list them a moment longer. */
-  for (int ms = 0; keepers() && ms < 5000; ms++) sleep_ms(1);
-  CHECK_EQ(keepers(), 0);
+  for (int ms = 0; reapers() && ms < 5000; ms++) sleep_ms(1);
+  CHECK_EQ(reapers(), 0);
 }

@@ -14,19 +14,19 @@ static void text_append(const char *text) {
 }
 
 static const char *up(int evicted, char line[512]) {
-  snprintf(
-      line, 512,
-      "{\"by\":\"cpusets\",\"cores\":\"2-3\",\"evicted\":%d,\"full\":%d,\"interrupts\":3,\"is\":"
-      "\"up\",\"kernel_threads\":2,\"threads\":41,\"took_ns\":12000000}\n",
-      evicted, evicted > 1);
+  snprintf(line, 512,
+           "{\"method\":\"cpuset-v1\",\"cores\":\"2-3\",\"evicted\":%d,\"full\":%d,\"interrupts\":"
+           "3,\"is\":"
+           "\"up\",\"kernel_threads\":2,\"threads\":41,\"took_ns\":12000000}\n",
+           evicted, evicted > 1);
   return line;
 }
 
 int main(int count, char **argv) {
   const char *what = "", *pid = "", *thread = "0";
   for (int i = 2; i + 1 < count; i++) {
-    if (strcmp(argv[i], "--wire") == 0) wire = atoi(argv[i + 1]);
-    if (strcmp(argv[i], "--protect") == 0) what = argv[i + 1];
+    if (strcmp(argv[i], "--control-fd") == 0) wire = atoi(argv[i + 1]);
+    if (strcmp(argv[i], "--exclude") == 0) what = argv[i + 1];
     if (strcmp(argv[i], "--pid") == 0) pid = argv[i + 1];
     if (strcmp(argv[i], "--thread") == 0) thread = argv[i + 1];
   }

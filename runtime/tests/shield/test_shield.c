@@ -21,7 +21,7 @@ void test_shield_reports(void) {
   CHECK_EQ(begin("usual", 0, &s), LVD_OK);
   lvd_shield_report r;
   CHECK_EQ(lvd_shield_status(s, &r), LVD_OK);
-  CHECK(strcmp(r.cores, "2-3") == 0 && strcmp(r.method, "cpusets") == 0);
+  CHECK(strcmp(r.cores, "2-3") == 0 && strcmp(r.method, "cpuset-v1") == 0);
   CHECK_EQ(r.took_ns, 12000000);
   CHECK(r.threads == 41 && r.kernel_threads == 2 && r.interrupts == 3);
   CHECK(r.evicted == 1 && !r.full);

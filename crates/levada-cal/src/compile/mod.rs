@@ -36,7 +36,7 @@ pub struct Options {
     /// Reading out of bounds gives the nearest element, and writing out of bounds does nothing, instead of a fault.
     pub lenient: bool,
     /// Seed for random channel sizes.
-    pub any_sizes: Option<u64>,
+    pub random_buffer_sizes: Option<u64>,
     /// Merge static actors that are connected into one.
     pub fuse: bool,
     /// Emit a single C file, whatever its size.
@@ -60,7 +60,7 @@ impl Default for Options {
         Options {
             checks: true,
             lenient: false,
-            any_sizes: None,
+            random_buffer_sizes: None,
             fuse: false,
             one_file: false,
             natives: Vec::new(),
@@ -384,7 +384,7 @@ fn emit_fused(net: &ir::Network, options: &Options) -> emit::Emitted {
     let settings = emit::Options {
         checks: options.checks,
         lenient: options.lenient,
-        any_sizes: options.any_sizes,
+        random_buffer_sizes: options.random_buffer_sizes,
         split: if options.one_file {
             usize::MAX
         } else {

@@ -49,7 +49,7 @@ pub struct Options {
     /// Reading out of bounds gives the nearest element, writing out of bounds does nothing.
     pub lenient: bool,
     /// Seed for random channel sizes, with which the output must be the same.
-    pub any_sizes: Option<u64>,
+    pub random_buffer_sizes: Option<u64>,
     /// The symbol of the network's record.
     pub symbol: String,
     /// If the code has more bytes than this, each actor class gets a file of its own.
@@ -61,7 +61,7 @@ impl Default for Options {
         Options {
             checks: true,
             lenient: false,
-            any_sizes: None,
+            random_buffer_sizes: None,
             symbol: "levada_network".to_string(),
             split: 400_000,
         }
@@ -328,7 +328,7 @@ fn network_tables(
             Some(n) => n.max(most).max(1),
             None => default_capacity(size, most),
         };
-        let capacity = match options.any_sizes {
+        let capacity = match options.random_buffer_sizes {
             Some(seed) => some_capacity(seed.wrapping_add(k as u64), c.capacity, most, capacity),
             None => capacity,
         };

@@ -56,7 +56,7 @@ pub fn raise_partition<K: Kernel>(
             None => "version 2 has no cpusets here".into(),
         });
     }
-    if !sweeper.protect.is_empty() {
+    if !sweeper.exclude.is_empty() {
         return Err("it would move protected processes, too".into());
     }
     let record = |undo_log: &mut UndoLog, entry| {

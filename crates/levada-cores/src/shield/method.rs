@@ -24,10 +24,10 @@ impl Method {
 
     pub fn name(self) -> &'static str {
         match self {
-            Method::Partition => "partition",
-            Method::Cpusets => "cpusets",
+            Method::Partition => "cgroup-v2-partition",
+            Method::Cpusets => "cpuset-v1",
             Method::Affinity => "affinity",
-            Method::Own => "own",
+            Method::Own => "self",
         }
     }
 

@@ -50,7 +50,7 @@ pub fn raise_with<K: Kernel>(
     };
     let other = there.others(undo_log.number).next();
     for method in Method::ALL {
-        if request.by.is_some_and(|by| by != method) {
+        if request.method.is_some_and(|by| by != method) {
             continue;
         }
         if other.is_some_and(|other| other.method != method.name()) {

@@ -36,11 +36,11 @@ impl std::error::Error for Error {}
 pub struct Request {
     pub cores: CoreSet,
     /// Only by this method.
-    pub by: Option<Method>,
+    pub method: Option<Method>,
     /// Move everything to this single core.
     pub lightest: Option<u32>,
     /// Names or ids of processes that are not moved.
-    pub protect: Vec<String>,
+    pub exclude: Vec<String>,
     /// A running process that gets the cores.
     pub pid: Option<i32>,
     /// Only this thread of the process.
@@ -72,7 +72,7 @@ pub fn sweeper_for<K: Kernel>(
         shield: request.cores.clone(),
         others: others.clone(),
         lightest: request.lightest,
-        protect: request.protect.clone(),
+        exclude: request.exclude.clone(),
         user: match method {
             Method::Own => machine.owner(std::process::id() as i32),
             _ => None,

@@ -22,7 +22,7 @@ pub struct Sweeper {
     /// Only processes of this user.
     pub user: Option<u32>,
     /// Names or ids of processes that are not moved.
-    pub protect: Vec<String>,
+    pub exclude: Vec<String>,
     /// The program on the cores: these processes and their descendants, except the guard.
     pub inside: Vec<i32>,
     pub guard: i32,
@@ -75,7 +75,7 @@ pub const FOREIGN: &str = "other users' processes";
 impl Sweeper {
     pub fn protects(&self, stat: &Stat) -> bool {
         let id = stat.id.to_string();
-        self.protect.iter().any(|p| *p == stat.name || *p == id)
+        self.exclude.iter().any(|p| *p == stat.name || *p == id)
     }
 
     /// Whether a process belongs to the program.
@@ -317,7 +317,7 @@ mod tests {
         let mut sweeper = Sweeper {
             guard: 51,
             inside: vec![50],
-            protect: vec!["sshd".into()],
+            exclude: vec!["sshd".into()],
             ..sweeper()
         };
         // The tool itself is being moved.

@@ -132,7 +132,7 @@ fn the_holder_of_a_shield_for_its_parent_is_not_part_of_the_program() {
     fake.task(102, 102, 100, "child", "0-3");
     let wanted = Request {
         pid: Some(100),
-        by: Some(Method::Affinity),
+        method: Some(Method::Affinity),
         ..request()
     };
     let up = raise(&fake, &wanted).unwrap();
@@ -312,7 +312,7 @@ fn without_privileges_own_processes_are_moved_and_no_interrupt() {
 fn a_requested_method_is_the_only_one_tried() {
     let fake = machine();
     let wanted = Request {
-        by: Some(Method::Cpusets),
+        method: Some(Method::Cpusets),
         ..request()
     };
     let before = fake.everything();
@@ -355,7 +355,7 @@ fn the_protected_stay_in_the_base_and_forbid_a_partition() {
     let fake = machine();
     fake.with_cpusets();
     let wanted = Request {
-        protect: vec!["init".into(), "200".into()],
+        exclude: vec!["init".into(), "200".into()],
         ..request()
     };
     let up = raise(&fake, &wanted).unwrap();
@@ -635,7 +635,7 @@ fn all_shields_use_the_same_method() {
     let fake = machine();
     fake.with_cpusets();
     let by_masks = Request {
-        by: Some(Method::Affinity),
+        method: Some(Method::Affinity),
         ..on("3")
     };
     let first = raise(&fake, &by_masks).unwrap();
@@ -644,7 +644,7 @@ fn all_shields_use_the_same_method() {
     lower(&fake, &second);
     let before = fake.everything();
     let by_groups = Request {
-        by: Some(Method::Cpusets),
+        method: Some(Method::Cpusets),
         ..on("2")
     };
     let refused = raise(&fake, &by_groups).err().unwrap();

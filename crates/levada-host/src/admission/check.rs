@@ -34,7 +34,7 @@ pub fn admit(
     });
     let all = check_reservations(shared, &judged.collect::<Vec<_>>())?;
     let told = news.iter().map(|new| match uncounted(new) {
-        Some(promised) => Some(Admission::uncounted(new.name, promised, all.clone())),
+        Some(reserved) => Some(Admission::uncounted(new.name, reserved, all.clone())),
         None => all.clone(),
     });
     Ok(told.collect())
@@ -45,8 +45,8 @@ fn check_reservations(
     shared: &HostContext,
     news: &[LoadCandidate],
 ) -> Result<Option<Admission>, Refusal> {
-    let promises = news.iter().any(|new| new.limits.rate.is_some());
-    if !promises && !any_rate_reserved(shared) {
+    let reserves = news.iter().any(|new| new.limits.rate.is_some());
+    if !reserves && !any_rate_reserved(shared) {
         return Ok(None);
     }
     let live = shared.apps_sharing_cores();
@@ -55,14 +55,14 @@ fn check_reservations(
         old.any(|old| old.number == h.number)
     };
     let stays = |one: &SharingApp| !goes(&one.hosted) && one.reserved_rate.is_some();
-    if !promises && !live.iter().any(stays) {
+    if !reserves && !live.iter().any(stays) {
         return Ok(None);
     }
     let mut unknown = UnknownReasons::default();
     let mut there = Vec::new();
     for SharingApp {
         hosted,
-        reserved_rate: promised,
+        reserved_rate: reserved,
     } in &live
     {
         let counters = hosted.app.counters().unwrap_or_default();
@@ -74,12 +74,12 @@ fn check_reservations(
             }
             continue;
         }
-        let app = app_for_mapper(hosted, *promised, &shared.machine, &counters);
+        let app = app_for_mapper(hosted, *reserved, &shared.machine, &counters);
         if goes {
             // It does not matter whether it is known.
-        } else if is_guessed(hosted, *promised, &counters) {
+        } else if is_guessed(hosted, *reserved, &counters) {
             unknown.unmeasured.push(hosted.name.clone());
-        } else if promised.is_some() && app.promise.is_none() {
+        } else if reserved.is_some() && app.reserved_rate.is_none() {
             unknown.uncounted.push(hosted.name.clone());
         }
         let seats = counters.actors.iter().map(|a| Some(a.target)).collect();
@@ -105,9 +105,9 @@ fn check_reservations(
     };
     match unknown.text().filter(|_| told.verdict != Verdict::Broken) {
         Some(why) => {
-            let promise = told.promise;
+            let rate_reservations = told.rate_reservations;
             Ok(Some(Admission {
-                promise,
+                rate_reservations,
                 ..Admission::unknown(&why)
             }))
         }
@@ -129,7 +129,7 @@ fn candidates_of(news: &[LoadCandidate], unknown: &mut UnknownReasons) -> Vec<Ca
             if let Some(old) = new.old {
                 one.app = cap_to_paced(old, one.app);
             }
-            if new.limits.rate.is_some() && one.app.promise.is_none() {
+            if new.limits.rate.is_some() && one.app.reserved_rate.is_none() {
                 unknown.uncounted_before.push(name());
             }
             coming.push(one);

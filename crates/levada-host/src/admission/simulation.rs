@@ -4,7 +4,7 @@
 use crate::admission::candidate::{Candidate, Resident};
 use crate::context::HostContext;
 use crate::mapping::mix;
-use crate::model::admission_report::{Admission, Promise, Verdict};
+use crate::model::admission_report::{Admission, RateReservation, Verdict};
 use crate::model::error::{Kind, Refusal};
 use levada_map::{Admission as Found, Machine, Mix, PlacedMix, Problem};
 
@@ -41,7 +41,7 @@ impl AdmissionCheck<'_> {
             .filter(|t| !t.is_replaced)
             .map(|t| &t.app);
         let mut all = there.chain(self.candidates.iter().map(|c| &c.app));
-        !self.candidates.is_empty() && all.any(|app| app.promise.is_some())
+        !self.candidates.is_empty() && all.any(|app| app.reserved_rate.is_some())
     }
 
     /// The report, or the refusal if the candidates break a reservation, unless those that are forced break it by
@@ -51,8 +51,8 @@ impl AdmissionCheck<'_> {
         let left = self.available();
         let found = self.predict(&self.scenario(true, |_| false), &all, &left)?;
         let mut told = Admission {
-            promise: found
-                .promises
+            rate_reservations: found
+                .reservations
                 .iter()
                 .map(|p| reservation_report(&all.mix, p))
                 .collect(),
@@ -65,11 +65,11 @@ impl AdmissionCheck<'_> {
         told.verdict = Verdict::Broken;
         if let Some(broken) = self.violations(&found, &all, &left)? {
             told.text = format!(
-                "a promise would be broken: {broken}{}",
+                "a reserved rate would be broken: {broken}{}",
                 available_text(&left)
             );
-            let refusal = Refusal::new(Kind::Promise, told.text.clone()).help(
-                "promise less with --rate, unload what is not needed, or load it with --anyway",
+            let refusal = Refusal::new(Kind::Reservation, told.text.clone()).help(
+                "reserve less with --rate, unload what is not needed, or load it with --force",
             );
             return Ok(Err(Refusal {
                 admission: Some(Box::new(told)),
@@ -77,7 +77,7 @@ impl AdmissionCheck<'_> {
             }));
         }
         told.text = format!(
-            "a promise is broken: {}{}",
+            "a reserved rate is broken: {}{}",
             told.text,
             available_text(&left)
         );
@@ -92,15 +92,15 @@ impl AdmissionCheck<'_> {
         all: &Scenario,
         left: &[f64],
     ) -> Result<Option<Found>, Problem> {
-        let anyway = self.candidates.iter().filter(|c| c.force).count();
-        if anyway == 0 {
+        let forced = self.candidates.iter().filter(|c| c.force).count();
+        if forced == 0 {
             return Ok(Some(found.clone()));
         }
-        if anyway == self.candidates.len() {
+        if forced == self.candidates.len() {
             return Ok(None);
         }
-        let beside = self.scenario(false, |c| c.force);
-        let rest = self.predict(&beside, all, left)?;
+        let forced_only = self.scenario(false, |c| c.force);
+        let rest = self.predict(&forced_only, all, left)?;
         Ok((!rest.fits()).then_some(rest))
     }
 
@@ -158,13 +158,13 @@ fn available_text(left: &[f64]) -> String {
     }
 }
 
-fn reservation_report(mix: &Mix, promise: &levada_map::Promise) -> Promise {
-    let app = &mix.apps[promise.app];
-    Promise {
+fn reservation_report(mix: &Mix, reservation: &levada_map::RateReservation) -> RateReservation {
+    let app = &mix.apps[reservation.app];
+    RateReservation {
         application: app.name.clone(),
         unit: app.unit.clone(),
-        promised: promise.promised,
-        before: promise.before,
-        after: promise.expected,
+        reserved_rate: reservation.reserved_rate,
+        expected_before: reservation.before,
+        expected_after: reservation.expected,
     }
 }

@@ -24,7 +24,7 @@ use tokio::net::UnixStream;
 #[derive(Clone, Debug)]
 pub struct Client {
     socket: PathBuf,
-    within: Duration,
+    timeout: Duration,
     /// The isolated application that this process belongs to; users do not know its socket.
     application: Option<String>,
 }
@@ -62,7 +62,7 @@ impl Client {
     pub fn new(socket: &Path) -> Client {
         Client {
             socket: socket.to_path_buf(),
-            within: USUAL,
+            timeout: USUAL,
             application: None,
         }
     }
@@ -133,17 +133,17 @@ impl Client {
     }
 
     /// Sets the timeout of responses.
-    pub fn within(self, within: Duration) -> Client {
-        Client { within, ..self }
+    pub fn timeout(self, timeout: Duration) -> Client {
+        Client { timeout, ..self }
     }
 
     /// Runs `work` with the timeout.
     async fn timely<T>(&self, work: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
-        let done = tokio::time::timeout(self.within, work).await;
+        let done = tokio::time::timeout(self.timeout, work).await;
         done.unwrap_or_else(|_| {
             // Rounded to milliseconds for the error text.
-            let within = Duration::from_millis((self.within.as_secs_f64() * 1e3).round() as u64);
-            let mut what = format!("{} has not answered within {within:?}", self.host());
+            let timeout = Duration::from_millis((self.timeout.as_secs_f64() * 1e3).round() as u64);
+            let mut what = format!("{} has not answered within {timeout:?}", self.host());
             let mut help =
                 "whether it has done what was asked is not known; see levada list".to_string();
             if self.application.is_none()
@@ -378,7 +378,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("s");
         let _listener = UnixListener::bind(&path).unwrap();
-        let client = crate::client::Client::new(&path).within(std::time::Duration::from_millis(50));
+        let client =
+            crate::client::Client::new(&path).timeout(std::time::Duration::from_millis(50));
         let why = client
             .get::<Vec<String>>("/applications")
             .unwrap_err()
@@ -393,10 +394,10 @@ mod tests {
     fn an_isolated_application_is_told_by_its_name() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("s");
-        let within = std::time::Duration::from_millis(50);
+        let timeout = std::time::Duration::from_millis(50);
         let client = crate::client::Client::new(&path)
             .of_application("radio")
-            .within(within);
+            .timeout(timeout);
         let absent = client.get::<Vec<String>>("/host").unwrap_err();
         let _listener = UnixListener::bind(&path).unwrap();
         let silent = client.get::<Vec<String>>("/host").unwrap_err();

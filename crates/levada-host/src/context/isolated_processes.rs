@@ -7,9 +7,9 @@ use std::time::Duration;
 
 /// The processes of all isolated applications.
 pub(crate) trait IsolatedProcesses: Send + Sync {
-    /// Returns when none of them runs on a reserved core. If one does for longer than `within`, the error names it;
+    /// Returns when none of them runs on a reserved core. If one does for longer than `timeout`, the error names it;
     /// the caller must notify them when the core is no longer reserved.
-    fn vacate_reserved_cores(&self, within: Duration) -> Result<(), String>;
+    fn vacate_reserved_cores(&self, timeout: Duration) -> Result<(), String>;
 
     /// Sends them, without waiting, the reserved cores and the processes on the same cores.
     fn notify_cores_and_neighbors(&self);

@@ -49,14 +49,14 @@ impl SharingApp {
     fn of(old: &Arc<HostedApp>, new: Option<&Arc<HostedApp>>) -> Option<SharingApp> {
         let shares = |hosted: &&Arc<HostedApp>| hosted.exclusive.is_none();
         let (old, new) = (Some(old).filter(shares), new.filter(shares));
-        let promised = |hosted: Option<&Arc<HostedApp>>| hosted.and_then(|h| h.reserved_rate());
-        let more = promised(new) > promised(old);
+        let reserved = |hosted: Option<&Arc<HostedApp>>| hosted.and_then(|h| h.reserved_rate());
+        let more = reserved(new) > reserved(old);
         // Without counted units the possible rate is unknown.
         let counts = old.is_some_and(|old| old.can_count);
         let hosted = if more && !counts { new } else { old.or(new) };
         Some(SharingApp {
             hosted: hosted?.clone(),
-            reserved_rate: promised(if more { new } else { old }),
+            reserved_rate: reserved(if more { new } else { old }),
         })
     }
 }

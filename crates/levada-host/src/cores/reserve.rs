@@ -63,9 +63,9 @@ enum Occupied {
 
 impl HostContext {
     /// Reserves the core of `worker`: nothing of the host runs there when this returns, until
-    /// [`HostContext::return_core`]. If it stays occupied for longer than `within`, nothing has changed.
-    pub fn vacate_core(&self, worker: u32, within: Duration) -> Result<(), Refusal> {
-        let left = self.vacate(worker, within);
+    /// [`HostContext::return_core`]. If it stays occupied for longer than `timeout`, nothing has changed.
+    pub fn vacate_core(&self, worker: u32, timeout: Duration) -> Result<(), Refusal> {
+        let left = self.vacate(worker, timeout);
         self.send(MonitorMessage::Changed);
         left.map_err(|kept| match kept {
             Occupied::By(reason) => {
@@ -142,13 +142,13 @@ impl HostContext {
     }
 
     /// Nothing runs on the core when this returns; on an error nothing has changed.
-    fn vacate(&self, worker: u32, within: Duration) -> Result<(), Occupied> {
+    fn vacate(&self, worker: u32, timeout: Duration) -> Result<(), Occupied> {
         let runtime = &self.runtime;
         let stranded = (!is_occupied(runtime, worker)).then(|| self.would_strand(worker));
         if let Some(why) = stranded.flatten() {
             return Err(Occupied::By(why));
         }
-        let taken = runtime.reserve_core_timeout(worker, within);
+        let taken = runtime.reserve_core_timeout(worker, timeout);
         taken.map_err(|e| match e.status {
             Status::TIMEOUT => Occupied::By(format!("worker {worker}: {}", e.why)),
             _ => Occupied::Taken,
@@ -156,7 +156,7 @@ impl HostContext {
         // From here on no isolated application starts there.
         let left = self
             .isolated_processes()
-            .map_or(Ok(()), |b| b.vacate_reserved_cores(within));
+            .map_or(Ok(()), |b| b.vacate_reserved_cores(timeout));
         left.map_err(|reason| {
             let _ = runtime.release_core(worker);
             // Some isolated applications may have left the core already.

@@ -111,17 +111,17 @@ static ENDING_SLOTS: Semaphore = Semaphore::const_new(ENDING_MAX);
 /// others wait for that end.
 pub(crate) async fn run_ending<T: Send + 'static>(
     served: &Arc<ServerState>,
-    within: Duration,
+    timeout: Duration,
     f: impl FnOnce(&ServerState, Duration) -> Result<T, Failed> + Send + 'static,
 ) -> Result<T, Failed> {
     let place = ENDING_SLOTS.try_acquire().ok();
-    let within = match place {
-        Some(_) => within,
-        None => within.min(ENDING_EXCESS_TIMEOUT),
+    let timeout = match place {
+        Some(_) => timeout,
+        None => timeout.min(ENDING_EXCESS_TIMEOUT),
     };
     run_on_thread(served, move |served| {
         let _place = place;
-        f(served, within)
+        f(served, timeout)
     })
     .await
 }

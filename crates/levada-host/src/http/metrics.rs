@@ -11,21 +11,21 @@ const GAUGE: &str = "gauge";
 /// All metrics: name, type, and help text.
 #[rustfmt::skip]
 const METRICS: [(&str, &str, &str); 21] = [
-    ("levada_up_seconds", GAUGE, "Time since the host was started"),
+    ("levada_uptime_seconds", GAUGE, "Time since the host was started"),
     ("levada_host_realtime_priority", GAUGE, "Real-time priority of the workers; 0 is the usual class"),
     ("levada_worker_busy_seconds_total", COUNTER, "Time running actors"),
     ("levada_worker_asleep_seconds_total", COUNTER, "Time asleep"),
-    ("levada_worker_lost_seconds_total", COUNTER, "Time for which an actor ran and other programs had the core"),
+    ("levada_worker_preempted_seconds_total", COUNTER, "Steal time: an actor ran, and other programs had the core"),
     ("levada_worker_activations_total", COUNTER, "Activations of actors"),
-    ("levada_lease_passed_total", COUNTER, "Times the core's lease went on"),
+    ("levada_lease_transfers_total", COUNTER, "Times that the core's lease changed hands"),
     ("levada_application_state", GAUGE, "1 for the state that it is in"),
     ("levada_application_memory_bytes", GAUGE, "State and channels"),
     ("levada_application_moves_total", COUNTER, "Actors moved by the mapper"),
     ("levada_application_progress_total", COUNTER, "Done, in its own unit"),
-    ("levada_application_promised_units_per_second", GAUGE, "Rate that it is promised, in its own unit"),
-    ("levada_application_pace_units_per_second", GAUGE,
-        "Rate that it had in the last second or longer, where it is promised one"),
-    ("levada_application_late_total", COUNTER, "Times it began to have less than it is promised"),
+    ("levada_application_reserved_rate_units_per_second", GAUGE, "Reserved rate, in its own unit"),
+    ("levada_application_measured_rate_units_per_second", GAUGE,
+        "Rate of the last second or longer, if a rate is reserved"),
+    ("levada_application_rate_misses_total", COUNTER, "Times that it began to have less than its reserved rate"),
     ("levada_actor_firings_total", COUNTER, "Firings"),
     ("levada_actor_busy_seconds_total", COUNTER, "Time computing"),
     ("levada_actor_longest_seconds", GAUGE, "The longest activation"),
@@ -65,19 +65,19 @@ impl Samples {
         let labels = [("worker", worker.as_str()), ("cpu", cpu.as_str())];
         self.add("worker_busy_seconds_total", &labels, w.busy);
         self.add("worker_asleep_seconds_total", &labels, w.asleep);
-        self.add("worker_lost_seconds_total", &labels, w.lost);
+        self.add("worker_preempted_seconds_total", &labels, w.preempted);
         self.add("worker_activations_total", &labels, w.activations);
         let Some(lease) = &w.lease else {
             return;
         };
         let ways = [
-            ("given", lease.given),
-            ("seized", lease.seized),
-            ("left", lease.left),
+            ("transferred", lease.transfers),
+            ("preempted", lease.preempted),
+            ("reclaimed_idle", lease.reclaimed_idle),
         ];
         for (how, times) in ways {
             let labels = [("cpu", cpu.as_str()), ("how", how)];
-            self.add("lease_passed_total", &labels, times);
+            self.add("lease_transfers_total", &labels, times);
         }
     }
 
@@ -92,14 +92,14 @@ impl Samples {
             let labels = with("unit", &p.unit);
             self.add("application_progress_total", &labels, p.done);
         }
-        if let Some(promised) = a.promised {
-            self.add("application_promised_units_per_second", &of, promised);
+        if let Some(reserved) = a.reserved_rate {
+            self.add("application_reserved_rate_units_per_second", &of, reserved);
         }
-        if let Some(pace) = a.pace {
-            self.add("application_pace_units_per_second", &of, pace);
+        if let Some(measured) = a.measured_rate {
+            self.add("application_measured_rate_units_per_second", &of, measured);
         }
-        if let Some(times) = a.late {
-            self.add("application_late_total", &of, times);
+        if let Some(times) = a.rate_miss_count {
+            self.add("application_rate_misses_total", &of, times);
         }
     }
 
@@ -131,7 +131,7 @@ fn escaped(value: &str) -> String {
 /// The text in format version 0.0.4.
 pub fn text(stats: &Stats, applications: &[Details]) -> String {
     let mut samples = Samples::default();
-    samples.add("up_seconds", &[], stats.host.seconds);
+    samples.add("uptime_seconds", &[], stats.host.seconds);
     let realtime = stats.host.realtime.unwrap_or(0);
     samples.add("host_realtime_priority", &[], realtime);
     stats.worker.iter().for_each(|w| samples.add_worker(w));

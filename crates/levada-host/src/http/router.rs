@@ -35,10 +35,10 @@ use utoipa::OpenApi;
         control::move_actor,
         control::replace,
         control::why,
-        reservations::leave,
-        reservations::come_back,
-        neighbors::told,
-        neighbors::tell,
+        reservations::reserve_core,
+        reservations::release_core,
+        neighbors::neighbors,
+        neighbors::set_neighbors,
         observe::map,
         observe::stats,
         observe::metrics,
@@ -95,10 +95,13 @@ pub fn router(served: Arc<ServerState>) -> Router {
         .route("/applications/{name}/replace", post(control::replace))
         .route("/applications/{name}/why", get(control::why))
         .route(
-            "/cores/{cpu}/away",
-            post(reservations::leave).delete(reservations::come_back),
+            "/cores/{cpu}/reservation",
+            post(reservations::reserve_core).delete(reservations::release_core),
         )
-        .route("/beside", get(neighbors::told).put(neighbors::tell))
+        .route(
+            "/neighbors",
+            get(neighbors::neighbors).put(neighbors::set_neighbors),
+        )
         .route("/map", get(observe::map))
         .route("/stats", get(observe::stats))
         .route("/metrics", get(observe::metrics))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Keeps the processes of isolated applications off reserved cores.
 //!
-//! Each child process has workers on all cores. The host sends it `POST /cores/N/away` for each reserved core, and
-//! `DELETE` when the reservation ends. One thread per child, which exists only while there is a difference, sends
+//! Each child process has workers on all cores. The host sends it `POST /cores/N/reservation` for each reserved core,
+//! and `DELETE` when the reservation ends. One thread per child, which exists only while there is a difference, sends
 //! what the child does not know yet. A stopped process answers when it continues, and then receives the current
 //! state.
 
@@ -10,7 +10,7 @@ use crate::context::HostContext;
 use crate::isolated::{Isolated, IsolatedSet};
 use crate::model::error::Kind;
 use crate::protocol::Failed;
-use crate::protocol::{Away, AwayRequest};
+use crate::protocol::{CoreReservation, CoreReservationRequest};
 use crate::util::deadline::TIMEOUT_MAX;
 use crate::util::lock::lock;
 use hyper::Method;
@@ -42,7 +42,7 @@ struct ExclusionState {
 
 #[derive(Debug)]
 struct ExclusionRequest {
-    within: Duration,
+    timeout: Duration,
     answer: Sender<Result<(), String>>,
 }
 
@@ -70,10 +70,10 @@ impl CoreExclusion {
 
 impl Isolated {
     /// Sends the reserved cores to the child. The result arrives when the child uses none of them; it names what
-    /// occupies one for longer than `within`.
+    /// occupies one for longer than `timeout`.
     pub(crate) fn exclude_reserved_cores(
         self: &Arc<Self>,
-        within: Duration,
+        timeout: Duration,
     ) -> Receiver<Result<(), String>> {
         let (answer, answered) = mpsc::channel();
         let mut state = self.exclusion.state();
@@ -86,10 +86,10 @@ impl Isolated {
             let _ = answer.send(Ok(()));
             return answered;
         }
-        state.requests.push(ExclusionRequest { within, answer });
+        state.requests.push(ExclusionRequest { timeout, answer });
         if !std::mem::replace(&mut state.sending, true) {
             let isolated = self.clone();
-            let thread = std::thread::Builder::new().name("levada/leaving".to_string());
+            let thread = std::thread::Builder::new().name("levada/core-vacate".to_string());
             if thread.spawn(move || isolated.send_exclusions()).is_err() {
                 // The waiting callers see that the channel is closed.
                 state.sending = false;
@@ -103,12 +103,12 @@ impl Isolated {
         loop {
             let mut state = self.exclusion.state();
             let asked = std::mem::take(&mut state.requests);
-            let Some(within) = asked.iter().map(|a| a.within).max() else {
+            let Some(timeout) = asked.iter().map(|a| a.timeout).max() else {
                 state.sending = false;
                 return;
             };
             drop(state);
-            let told = self.send_all_exclusions(within);
+            let told = self.send_all_exclusions(timeout);
             for one in asked {
                 let _ = one.answer.send(told.clone());
             }
@@ -116,7 +116,7 @@ impl Isolated {
     }
 
     /// Sends until the child knows the current state.
-    fn send_all_exclusions(&self, within: Duration) -> Result<(), String> {
+    fn send_all_exclusions(&self, timeout: Duration) -> Result<(), String> {
         while let Some(closed) = self.exclusion.reserved_cpus() {
             let away = self.exclusion.state().excluded.clone();
             // First the cores that it may use again: it may have no other one.
@@ -128,7 +128,7 @@ impl Isolated {
                 },
             };
             let told = match leaves {
-                true => self.send_exclusion(Method::POST, cpu, &json!(for_us(within))),
+                true => self.send_exclusion(Method::POST, cpu, &json!(for_us(timeout))),
                 false => self.send_exclusion(Method::DELETE, cpu, &Value::Null),
             };
             match told {
@@ -147,10 +147,15 @@ impl Isolated {
         Ok(())
     }
 
-    fn send_exclusion(&self, method: Method, cpu: i32, body: &Value) -> Result<Away, Failed> {
+    fn send_exclusion(
+        &self,
+        method: Method,
+        cpu: i32,
+        body: &Value,
+    ) -> Result<CoreReservation, Failed> {
         // A process answers, or ends.
-        let client = self.client.clone().within(TIMEOUT_MAX);
-        let told = client.call(method, &format!("/cores/{cpu}/away"), body);
+        let client = self.client.clone().timeout(TIMEOUT_MAX);
+        let told = client.call(method, &format!("/cores/{cpu}/reservation"), body);
         told.map_err(|failed| self.explained(failed))
     }
 
@@ -163,21 +168,21 @@ impl Isolated {
 }
 
 /// The reservation lasts until this host ends.
-fn for_us(within: Duration) -> AwayRequest {
-    AwayRequest {
+fn for_us(timeout: Duration) -> CoreReservationRequest {
+    CoreReservationRequest {
         process: std::process::id() as i32,
-        within: Some(within.as_secs_f64()),
+        timeout: Some(timeout.as_secs_f64()),
     }
 }
 
 impl IsolatedSet {
-    /// All children vacate the reserved cores. The error names what occupies one for longer than `within`.
-    pub(crate) fn exclude_all(&self, within: Duration) -> Result<(), String> {
+    /// All children vacate the reserved cores. The error names what occupies one for longer than `timeout`.
+    pub(crate) fn exclude_all(&self, timeout: Duration) -> Result<(), String> {
         let all: Vec<_> = self
             .living()
-            .map(|i| (i.exclude_reserved_cores(within), i))
+            .map(|i| (i.exclude_reserved_cores(timeout), i))
             .collect();
-        let until = Instant::now() + within + REPLY_MARGIN;
+        let until = Instant::now() + timeout + REPLY_MARGIN;
         for (answered, isolated) in all {
             let left = until.saturating_duration_since(Instant::now());
             match answered.recv_timeout(left) {

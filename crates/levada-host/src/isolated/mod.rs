@@ -164,24 +164,24 @@ impl Isolated {
         self: &Arc<Self>,
         request: &LoadRequest,
         load_by_others: Vec<f64>,
-        within: Duration,
+        timeout: Duration,
         events: &Events,
     ) -> Result<(), Failed> {
         // It starts on cores that are not reserved.
         let left = self
             .exclude_reserved_cores(REPLY_TIMEOUT)
-            .recv_timeout(within);
+            .recv_timeout(timeout);
         let left = left.unwrap_or_else(|_| Err(format!("{} does not answer", self.name)));
         left.map_err(|reason| Refusal::new(Kind::Conflict, reason))?;
         let inner = LoadRequest {
             name: Some(self.name.clone()),
             isolate: false,
             paused: true,
-            beside: load_by_others,
+            core_usage_by_others: load_by_others,
             ..request.clone()
         };
         let befores = self.befores();
-        let client = self.client.clone().within(within + STATUS_TIMEOUT);
+        let client = self.client.clone().timeout(timeout + STATUS_TIMEOUT);
         let loaded = client.call(Method::POST, "/applications", &json!(inner));
         let loaded: Details = loaded.map_err(|failed| match failed.silent && self.lives() {
             true => self.silent(),
@@ -206,15 +206,15 @@ impl Isolated {
              constructor of its shared object does not return, or the machine is busy",
             self.name
         );
-        let help = "--within SECONDS gives it more";
+        let help = "--timeout SECONDS gives it more";
         Refusal::new(Kind::Timeout, what).help(help).into()
     }
 
     /// Starts a loaded application. On a busy machine the child waits for CPU time as long as the load did: a process
     /// that has not ended is not given up before that.
-    pub fn start(&self, within: Duration) -> Result<(), Failed> {
+    pub fn start(&self, timeout: Duration) -> Result<(), Failed> {
         self.record().starting = true;
-        self.change("resume", within).map(drop)
+        self.change("resume", timeout).map(drop)
     }
 
     /// Its settings, as this host has given them; its process is not trusted to report them.
@@ -303,10 +303,10 @@ impl Isolated {
     }
 
     /// Waits for its end; returns the outcome.
-    fn wait_over(&self, within: Duration) -> Option<String> {
+    fn wait_over(&self, timeout: Duration) -> Option<String> {
         let known = self.record();
         let waits = |k: &mut ProcessRecord| k.outcome.is_none();
-        let (known, _) = ignore_poison(self.changed.wait_timeout_while(known, within, waits));
+        let (known, _) = ignore_poison(self.changed.wait_timeout_while(known, timeout, waits));
         known.outcome.clone()
     }
 
@@ -323,18 +323,18 @@ impl Isolated {
         self.record().announced
     }
 
-    /// `within` is the timeout of the response.
+    /// `timeout` is the timeout of the response.
     fn ask<T: DeserializeOwned>(
         &self,
         method: Method,
         rest: &str,
         body: &Value,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<T, Failed> {
         if !self.lives() {
             return Err(Refusal::new(Kind::Conflict, format!("{} has ended", self.name)).into());
         }
-        let client = self.client.clone().within(within);
+        let client = self.client.clone().timeout(timeout);
         let answer = client.call(method, &self.address(rest), body);
         answer.map_err(|failed| self.explained(failed))
     }
@@ -342,7 +342,7 @@ impl Isolated {
     /// Its status; the last known one if it does not answer soon. A stopped process is not asked.
     pub fn details(&self) -> Details {
         if self.lives() && !self.is_stopped() {
-            let client = self.client.clone().within(STATUS_TIMEOUT);
+            let client = self.client.clone().timeout(STATUS_TIMEOUT);
             let befores = self.befores();
             match client.get::<Details>(&self.address("")) {
                 Ok(details) => {
@@ -376,13 +376,13 @@ impl Isolated {
     }
 
     /// Pauses or resumes it; `what` is the last part of the path.
-    pub fn change(&self, what: &str, within: Duration) -> Result<Application, Failed> {
-        let rest = format!("/{what}?within={}", within.as_secs_f64());
+    pub fn change(&self, what: &str, timeout: Duration) -> Result<Application, Failed> {
+        let rest = format!("/{what}?timeout={}", timeout.as_secs_f64());
         let changed: Application = self.ask(
             Method::POST,
             &rest,
             &Value::Null,
-            within + TIMEOUT_REPLY_MARGIN,
+            timeout + TIMEOUT_REPLY_MARGIN,
         )?;
         let mut known = self.record();
         if known.last.application.state == State::Loaded {
@@ -399,14 +399,14 @@ impl Isolated {
     pub fn move_actor(
         &self,
         request: &MoveRequest,
-        within: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<Application, Failed> {
-        let within = within.unwrap_or(REPLY_TIMEOUT);
-        let _: Application = self.ask(Method::POST, "/move", &json!(request), within)?;
+        let timeout = timeout.unwrap_or(REPLY_TIMEOUT);
+        let _: Application = self.ask(Method::POST, "/move", &json!(request), timeout)?;
         Ok(self.details().application)
     }
 
-    pub fn wait_report(&self, within: Option<Duration>) -> Result<Why, Failed> {
+    pub fn wait_report(&self, timeout: Option<Duration>) -> Result<Why, Failed> {
         let (name, over) = (&self.name, self.record().outcome.clone());
         let text = match over {
             Some(how) => format!("{}\n", self.end_text(&how)),
@@ -418,8 +418,8 @@ impl Isolated {
                 )
             }
             None => {
-                let within = within.unwrap_or(REPLY_TIMEOUT);
-                let said: Why = self.ask(Method::GET, "/why", &Value::Null, within)?;
+                let timeout = timeout.unwrap_or(REPLY_TIMEOUT);
+                let said: Why = self.ask(Method::GET, "/why", &Value::Null, timeout)?;
                 said.text
             }
         };
@@ -435,19 +435,19 @@ impl Isolated {
     }
 
     /// Unloads it. With `now` its process is ended in any case.
-    fn unload(&self, now: bool, within: Duration) -> Result<Unloaded, Failed> {
+    fn unload(&self, now: bool, timeout: Duration) -> Result<Unloaded, Failed> {
         // Before its end.
         self.record().unloading |= now;
         if self.lives() {
-            let (within, answers) = match now {
+            let (timeout, answers) = match now {
                 true => (
-                    within.min(IMMEDIATE_END_TIMEOUT),
+                    timeout.min(IMMEDIATE_END_TIMEOUT),
                     IMMEDIATE_END_REPLY_TIMEOUT,
                 ),
-                false => (within, within + TIMEOUT_REPLY_MARGIN),
+                false => (timeout, timeout + TIMEOUT_REPLY_MARGIN),
             };
-            let rest = format!("?now={now}&within={}", within.as_secs_f64());
-            let client = self.client.clone().within(answers);
+            let rest = format!("?now={now}&timeout={}", timeout.as_secs_f64());
+            let client = self.client.clone().timeout(answers);
             let done = client.call(Method::DELETE, &self.address(&rest), &Value::Null);
             // With `now`, a process that does not answer is not waited for.
             let done: Result<Unloaded, Failed> = match now {
@@ -480,7 +480,7 @@ impl Isolated {
             name: self.name.clone(),
             outcome: known.outcome.clone().unwrap_or_default(),
             seconds: last.seconds,
-            told_after: last.told_after,
+            last_report_s: last.last_report_s,
             firings: last.firings,
             progress: last.progress,
             unconsumed: last.unconsumed,

@@ -40,7 +40,7 @@ impl Isolated {
             return;
         }
         let isolated = self.clone();
-        let thread = std::thread::Builder::new().name("levada/beside".to_string());
+        let thread = std::thread::Builder::new().name("levada/neighbors".to_string());
         // If no thread can be started, the list is sent with the next change.
         state.telling = thread.spawn(move || isolated.notify_neighbors()).is_ok();
     }
@@ -57,11 +57,11 @@ impl Isolated {
                 state.wanted.clone()
             };
             // A process answers, or ends.
-            let client = self.client.clone().within(TIMEOUT_MAX);
+            let client = self.client.clone().timeout(TIMEOUT_MAX);
             let body = json!(Processes {
                 process: process.clone()
             });
-            let told: Result<Processes, Failed> = client.call(Method::PUT, "/beside", &body);
+            let told: Result<Processes, Failed> = client.call(Method::PUT, "/neighbors", &body);
             let mut state = self.neighbor_updates.state();
             if told.is_err() {
                 state.telling = false;

@@ -24,7 +24,7 @@ pub struct LaunchConfig {
     pub command: PathBuf,
     pub options: Vec<OsString>,
     /// Time that the child waits for a firing when it is told to end, as its options say.
-    pub within: Duration,
+    pub timeout: Duration,
 }
 
 /// The folder of a child's socket, which only its user can enter, and which is locked while this host lives.
@@ -146,9 +146,9 @@ pub(crate) fn start(
     Ok((child, process))
 }
 
-/// Waits until the process has ended, at most `within`, without reaping it.
-pub(crate) fn await_end(process: u32, within: Option<Duration>) {
-    let until = within.map(|within| Instant::now() + within);
+/// Waits until the process has ended, at most `timeout`, without reaping it.
+pub(crate) fn await_end(process: u32, timeout: Option<Duration>) {
+    let until = timeout.map(|timeout| Instant::now() + timeout);
     loop {
         let how = if until.is_some() { libc::WNOHANG } else { 0 } | libc::WEXITED | libc::WNOWAIT;
         // SAFETY: writes to a variable that may be all zeros.

@@ -69,7 +69,7 @@ impl Isolated {
     pub(crate) fn begin_replacing(
         &self,
         given: VersionSettings,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<(), Refusal> {
         let mut known = self.record();
         if known.pending_version.is_some() {
@@ -81,7 +81,7 @@ impl Isolated {
         }
         known.pending_version = Some(PendingVersion {
             settings: given,
-            until: deadline(waits(within)),
+            until: deadline(waits(timeout)),
         });
         Ok(())
     }
@@ -107,7 +107,7 @@ impl Isolated {
     pub fn replace(
         self: &Arc<Self>,
         load: &LoadRequest,
-        within: Duration,
+        timeout: Duration,
         by: impl FnOnce(&dyn Fn() -> Result<Details, Failed>) -> Result<Details, Failed>
         + Send
         + 'static,
@@ -118,7 +118,7 @@ impl Isolated {
                 isolate: false,
                 ..load.clone()
             },
-            within: Some(within.as_secs_f64()),
+            timeout: Some(timeout.as_secs_f64()),
         };
         let (sender, receiver) = mpsc::channel();
         let isolated = self.clone();
@@ -134,7 +134,7 @@ impl Isolated {
             self.finish_replacing(&failed);
             return failed;
         }
-        match receiver.recv_timeout(waits(within)) {
+        match receiver.recv_timeout(waits(timeout)) {
             Ok(Err(failed)) => Err(self.explained(failed)),
             Ok(done) => done,
             Err(RecvTimeoutError::Timeout) => Err(self.replace_timeout()),
@@ -145,7 +145,7 @@ impl Isolated {
     }
 
     fn answer_to_replace(&self, request: &ReplaceRequest) -> Result<Details, Failed> {
-        let client = self.client.clone().within(UNLIMITED);
+        let client = self.client.clone().timeout(UNLIMITED);
         let befores = self.befores();
         let done = match self.lives() {
             true => client.call(Method::POST, &self.address("/replace"), &json!(request)),
@@ -162,7 +162,7 @@ impl Isolated {
         let next = known.pending_version.take().map(|next| next.settings);
         match (done, next) {
             (Ok(_), Some(next)) => known.settings = next,
-            (Err(failed), Some(next)) if failed.comes => {
+            (Err(failed), Some(next)) if failed.pending => {
                 known.previous_settings = Some(std::mem::replace(&mut known.settings, next));
                 known.previous_versions += 1;
             }
@@ -189,8 +189,8 @@ impl Isolated {
 }
 
 /// Maximum time for the result, and for the caller's wait.
-fn waits(within: Duration) -> Duration {
-    within + STOP_TIMEOUT + NEW_VERSION_START_TIMEOUT
+fn waits(timeout: Duration) -> Duration {
+    timeout + STOP_TIMEOUT + NEW_VERSION_START_TIMEOUT
 }
 
 /// Until the process has ended.
@@ -209,14 +209,18 @@ mod tests {
             options: vec![("out".to_string(), file.to_string())],
             ..VersionSettings::default()
         };
-        let comes = || -> Failed {
+        let pending = || -> Failed {
             let why = Refusal::new(Kind::Conflict, "takes long");
-            Refusal { comes: true, ..why }.into()
+            Refusal {
+                pending: true,
+                ..why
+            }
+            .into()
         };
         let fails = || -> Failed { Refusal::new(Kind::Conflict, "fails").into() };
         for (done, then) in [
             (Ok(Details::default()), &["new"][..]),
-            (Err(comes()), &["new", "old"]),
+            (Err(pending()), &["new", "old"]),
             (Err(fails()), &["old"]),
         ] {
             let one = isolated("a");

@@ -165,10 +165,10 @@ impl IsolatedSet {
         &self,
         isolated: &Isolated,
         now: bool,
-        within: Duration,
+        timeout: Duration,
         events: &Events,
     ) -> Result<Unloaded, Failed> {
-        let unloaded = isolated.unload(now, within)?;
+        let unloaded = isolated.unload(now, timeout)?;
         match self.all().remove(&isolated.number) {
             Some(_) => events.emit(EventKind::Unloaded, &isolated.name, ""),
             None => {
@@ -180,11 +180,11 @@ impl IsolatedSet {
     }
 
     /// Stops all. Returns the names of those that have not ended within that time; they are killed.
-    pub fn stop_timeout(&self, within: Duration) -> Vec<String> {
+    pub fn stop_timeout(&self, timeout: Duration) -> Vec<String> {
         let all: Vec<Arc<Isolated>> = self.list();
         all.iter().for_each(|i| i.stop());
         // They have the same timeout, and report what still runs.
-        let until = deadline(within) + REPLY_TIMEOUT;
+        let until = deadline(timeout) + REPLY_TIMEOUT;
         let lasts = |i: &&Arc<Isolated>| {
             let left = until.saturating_duration_since(Instant::now());
             i.wait_over(left).is_none()
@@ -197,8 +197,8 @@ impl IsolatedSet {
 
 /// The interface for the lower folders.
 impl IsolatedProcesses for IsolatedSet {
-    fn vacate_reserved_cores(&self, within: Duration) -> Result<(), String> {
-        self.exclude_all(within)
+    fn vacate_reserved_cores(&self, timeout: Duration) -> Result<(), String> {
+        self.exclude_all(timeout)
     }
 
     fn notify_cores_and_neighbors(&self) {

@@ -97,7 +97,7 @@ impl Isolated {
             };
             // Between the end of the old version and the start of the new one.
             self.wait_replaced();
-            let client = self.client.clone().within(REPLY_TIMEOUT);
+            let client = self.client.clone().timeout(REPLY_TIMEOUT);
             let befores = self.befores();
             let said = client.get::<Details>(&self.address(""));
             let says = said.is_ok();
@@ -197,7 +197,7 @@ pub(crate) fn supervise(
     let _ = begun.send(Ok(isolated.clone()));
     if !isolated.follow(events) {
         // The child may have been told to end; its exit is awaited.
-        await_end(guard, Some(starts.within + REPLY_TIMEOUT));
+        await_end(guard, Some(starts.timeout + REPLY_TIMEOUT));
     }
     // A child without an application, or one that reports nothing and stays, is killed.
     isolated.kill();

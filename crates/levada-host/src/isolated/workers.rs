@@ -14,7 +14,7 @@ const REPORT_TIMEOUT: Duration = Duration::from_millis(300);
 impl Isolated {
     /// The actors on each of its workers, by its last report.
     fn workers(&self) -> Vec<Worker> {
-        let client = self.client.clone().within(REPORT_TIMEOUT);
+        let client = self.client.clone().timeout(REPORT_TIMEOUT);
         if self.lives()
             && !self.is_stopped()
             && let Ok(workers) = client.get::<Vec<Worker>>("/map")
@@ -119,7 +119,7 @@ pub(crate) mod tests {
     }
 
     fn worker(number: u32) -> Worker {
-        let said = json!({"worker": number, "cpu": 0, "open": true, "busy": 0, "asleep": 0,
+        let said = json!({"worker": number, "cpu": 0, "available": true, "busy": 0, "asleep": 0,
             "activations": 0, "sleeps": 0,
             "actor": [{"application": "other", "actor": "a", "share": 0.25}],
             "program": [{"application": "other", "share": 0.5}]});

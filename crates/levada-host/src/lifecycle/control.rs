@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// The error of a pause if the last firing has not ended.
-fn still_running(hosted: &HostedApp, within: Duration) -> Refusal {
+fn still_running(hosted: &HostedApp, timeout: Duration) -> Refusal {
     let name = &hosted.name;
     let (what, help) = match hosted.app.network().is_program() {
         true => (
@@ -26,8 +26,8 @@ fn still_running(hosted: &HostedApp, within: Duration) -> Refusal {
         false => (
             "a firing of it has not ended",
             format!(
-                "nothing more of it begins; levada unload {name} --now, or levada host --time-limit, ends an action \
-                 that does not end"
+                "nothing more of it begins; levada unload {name} --now, or levada host --action-time-limit, ends an \
+                 action that does not end"
             ),
         ),
     };
@@ -37,16 +37,16 @@ fn still_running(hosted: &HostedApp, within: Duration) -> Refusal {
         true => String::new(),
         false => format!(": {}", runs.join("; ")),
     };
-    let what = format!("{name} is paused, but {what} within {within:?}{runs}");
+    let what = format!("{name} is paused, but {what} within {timeout:?}{runs}");
     Refusal::new(Kind::Timeout, what).help(help)
 }
 
 impl Host {
     /// Pauses an application: no actor runs when this returns, and channels keep their contents. If a firing, or a
-    /// turn of a C program, lasts longer than `within`, an error is returned; that firing is the last one, and the
+    /// turn of a C program, lasts longer than `timeout`, an error is returned; that firing is the last one, and the
     /// application is paused.
-    pub fn pause(&self, name: &str, within: Duration) -> Result<(), Refusal> {
-        let until = deadline(within);
+    pub fn pause(&self, name: &str, timeout: Duration) -> Result<(), Refusal> {
+        let until = deadline(timeout);
         let hosted = self.live(name)?;
         let _hand = hosted.lock_control(until)?;
         let mut held = hosted.lock_limited();
@@ -64,7 +64,7 @@ impl Host {
         hosted.recent.rate_missed.store(false, Ordering::Relaxed);
         let left = until.saturating_duration_since(Instant::now());
         match hosted.app.pause(left) {
-            Err(e) if e.status == Status::TIMEOUT => Err(still_running(&hosted, within)),
+            Err(e) if e.status == Status::TIMEOUT => Err(still_running(&hosted, timeout)),
             // It has ended meanwhile.
             Err(e) if e.status == Status::STATE => Ok(()),
             done => self.check_done(done, &hosted, name, "paused"),
@@ -72,9 +72,9 @@ impl Host {
     }
 
     /// Resumes an application. A running one is left as it is. A paused one continues as soon as its limits allow.
-    pub fn resume(&self, name: &str, within: Duration) -> Result<(), Refusal> {
+    pub fn resume(&self, name: &str, timeout: Duration) -> Result<(), Refusal> {
         let hosted = self.live(name)?;
-        let hand = hosted.lock_control(deadline(within))?;
+        let hand = hosted.lock_control(deadline(timeout))?;
         let mut held = hosted.lock_limited();
         match self.shared.state(hosted.number) {
             // It was loaded paused.
@@ -197,9 +197,9 @@ impl Host {
     }
 
     /// Reserves the core of `worker`: nothing of the host runs there when this returns, until [`Host::return_core`].
-    /// If the core stays occupied for longer than `within`, nothing has changed.
-    pub fn vacate_core(&self, worker: u32, within: Duration) -> Result<(), Refusal> {
-        self.shared.vacate_core(worker, within)
+    /// If the core stays occupied for longer than `timeout`, nothing has changed.
+    pub fn vacate_core(&self, worker: u32, timeout: Duration) -> Result<(), Refusal> {
+        self.shared.vacate_core(worker, timeout)
     }
 
     pub fn return_core(&self, worker: u32) {

@@ -68,14 +68,14 @@ impl Host {
         let (mut apps, mut current) = (Vec::new(), Vec::new());
         for SharingApp {
             hosted,
-            reserved_rate: promised,
+            reserved_rate: reserved,
         } in shared.apps_sharing_cores()
         {
             let counters = hosted.app.counters().unwrap_or_default();
             current.extend(counters.actors.iter().map(|a| Some(a.target)));
             apps.push(app_for_mapper(
                 &hosted,
-                promised,
+                reserved,
                 &shared.machine,
                 &counters,
             ));

@@ -271,9 +271,10 @@ impl Host {
         hosted.versions.announced.store(true, Ordering::Relaxed);
         let what = format!("{} as {}", hosted.network_class, hosted.name);
         self.events().emit(EventKind::Loaded, &hosted.name, what);
-        if let Some(promised) = hosted.limits.rate.filter(|_| !hosted.can_count) {
-            let text = no_units_text(promised);
-            self.events().emit(EventKind::Uncounted, &hosted.name, text);
+        if let Some(reserved) = hosted.limits.rate.filter(|_| !hosted.can_count) {
+            let text = no_units_text(reserved);
+            self.events()
+                .emit(EventKind::RateUnmeasurable, &hosted.name, text);
         }
     }
 
@@ -317,8 +318,8 @@ impl Host {
     ) -> Result<Result<(), levada_sys::Error>, Refusal> {
         let (shared, app) = (Arc::downgrade(&self.shared), Arc::downgrade(hosted));
         let (sender, receiver) = mpsc::channel();
-        let keeper = std::thread::Builder::new().name("levada/keep".to_string());
-        let kept = keeper.spawn(move || enforce::run(&shared, &app, &sender));
+        let limiter = std::thread::Builder::new().name("levada/limits".to_string());
+        let kept = limiter.spawn(move || enforce::run(&shared, &app, &sender));
         let started = kept.map(|_| receiver.recv());
         let refused = |e| {
             self.set_state(hosted.number, State::Loaded);

@@ -35,10 +35,10 @@ impl Host {
         &self,
         Next { old, new }: Next,
         paused: bool,
-        within: Duration,
+        timeout: Duration,
         kept: impl FnOnce(&HostedApp, bool),
     ) -> Result<Arc<HostedApp>, Refusal> {
-        let (name, until) = (new.name.clone(), deadline(within));
+        let (name, until) = (new.name.clone(), deadline(timeout));
         let given_up = |why: Refusal| {
             old.app.discard_data();
             self.remove_number(new.number);
@@ -52,10 +52,10 @@ impl Host {
         let program = old.app.network().is_program();
         let done = match state {
             Some(State::Loaded | State::Running | State::Paused) if program => {
-                self.request_exit(&old, &new, hand, until, within)
+                self.request_exit(&old, &new, hand, until, timeout)
             }
             Some(State::Loaded | State::Running | State::Paused) => {
-                let done = self.transfer_state(&old, &new, until, within);
+                let done = self.transfer_state(&old, &new, until, timeout);
                 drop(hand);
                 done
             }
@@ -81,7 +81,7 @@ impl Host {
             self.emit_loaded(&new);
             kept(&new, true);
             return Err(Refusal {
-                comes: true,
+                pending: true,
                 ..Refusal::new(Kind::Timeout, what)
                     .help("its new version is loaded: resume it when the old one has ended")
             });
@@ -119,7 +119,7 @@ impl Host {
         old: &HostedApp,
         new: &HostedApp,
         until: Instant,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<(), Refusal> {
         let state = self.shared.state(old.number);
         let (mut rests, mut reason) = (SourceHold::default(), None);
@@ -154,7 +154,7 @@ impl Host {
                 // An application that was paused by a user, or has transferred its state, is not resumed by its
                 // limits.
                 *held &= done.is_err() && state != Some(State::Paused);
-                return done.map_err(|not| not.refusal(&old.name, within));
+                return done.map_err(|not| not.refusal(&old.name, timeout));
             }
             drop(held);
             let pause = RETRY_PAUSE_MIN * (tries % ATTEMPTS_MIN + 1);
@@ -171,7 +171,7 @@ impl Host {
         new: &HostedApp,
         hand: MutexGuard<'_, ()>,
         until: Instant,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<(), Refusal> {
         let name = &old.name;
         let state = self.shared.state(old.number);
@@ -208,7 +208,7 @@ impl Host {
             self.set_state(old.number, State::Running);
         }
         let what = format!(
-            "{name} goes on as it was, and was not replaced within {within:?}: it has not asked whether it is to end"
+            "{name} goes on as it was, and was not replaced within {timeout:?}: it has not asked whether it is to end"
         );
         Err(Refusal::new(Kind::Timeout, what).help(
             "a C program that can be replaced asks lvd_app_is_draining, or waits in lvd_wait_input_restartable \
@@ -269,7 +269,7 @@ enum TransferError {
 }
 
 impl TransferError {
-    fn refusal(self, name: &str, within: Duration) -> Refusal {
+    fn refusal(self, name: &str, timeout: Duration) -> Refusal {
         let (kind, what) = match self {
             TransferError::Ended => return ended_before(name),
             TransferError::Ever(why) => {
@@ -277,11 +277,11 @@ impl TransferError {
             }
             TransferError::Now(why) => (
                 Kind::Timeout,
-                format!("{name} goes on as it was, and was not replaced within {within:?}: {why}"),
+                format!("{name} goes on as it was, and was not replaced within {timeout:?}: {why}"),
             ),
         };
         Refusal::new(kind, what)
-            .help("try again, wait longer (--within), or unload it and load the new version")
+            .help("try again, wait longer (--timeout), or unload it and load the new version")
     }
 }
 

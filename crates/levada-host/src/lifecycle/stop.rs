@@ -22,8 +22,8 @@ impl Host {
 
     /// The same with a timeout. Returns the names of those that have not ended, because a firing of theirs, or on one
     /// of their workers, still runs.
-    pub fn stop_timeout(&self, within: Duration) -> Vec<String> {
-        let until = deadline(within);
+    pub fn stop_timeout(&self, timeout: Duration) -> Vec<String> {
+        let until = deadline(timeout);
         let lasting = self.stop_until(|| Some(until.saturating_duration_since(Instant::now())));
         // The files of the others are closed when the monitor has seen their end.
         let until = deadline(CLOSE_FILES_TIMEOUT);
@@ -51,17 +51,17 @@ impl Host {
             .collect()
     }
 
-    /// Unloads an application: ends it immediately, or drains it. If draining lasts longer than `within`, it continues
+    /// Unloads an application: ends it immediately, or drains it. If draining lasts longer than `timeout`, it continues
     /// and an error is returned. `goes` is called with its number as soon as its end is certain, before the wait, and
     /// with that of a waiting next version.
     pub fn unload(
         &self,
         name: &str,
         now: bool,
-        within: Duration,
+        timeout: Duration,
         mut goes: impl FnMut(u64),
     ) -> Result<Ended, Refusal> {
-        let until = deadline(within);
+        let until = deadline(timeout);
         let seen = self.find(name)?;
         let new = self.successor(seen.number);
         let state = |hosted: &HostedApp| self.shared.state(hosted.number);
@@ -86,7 +86,7 @@ impl Host {
         numbers.extend(new.map(|new| new.number));
         numbers.push(seen.number);
         drop(seen.hosted);
-        self.remove_ended(name, &numbers, until, within)
+        self.remove_ended(name, &numbers, until, timeout)
     }
 
     /// Waits until these have ended, and removes them and earlier ones of that name. If a new version has just taken
@@ -96,7 +96,7 @@ impl Host {
         name: &str,
         numbers: &[u64],
         until: Instant,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<Ended, Refusal> {
         for number in numbers {
             self.wait_ended(*number, until);
@@ -106,7 +106,7 @@ impl Host {
         if let Some(running) = there().find_map(|seen| seen.hosted.clone()) {
             // Queries of an application are made without the registry's lock.
             drop(table);
-            return Err(unfinished(name, &running, within));
+            return Err(unfinished(name, &running, timeout));
         }
         let Some(ended) = there().find_map(|seen| seen.ended.clone()) else {
             let what = format!("{name} has been unloaded by somebody else");
@@ -172,11 +172,11 @@ impl Host {
 const CLOSE_FILES_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The error of an unload after its timeout.
-fn unfinished(name: &str, hosted: &HostedApp, within: Duration) -> Refusal {
+fn unfinished(name: &str, hosted: &HostedApp, timeout: Duration) -> Refusal {
     let (what, help) = match hosted.app.is_ending() {
         true => (
             format!(
-                "{name} is ending still after {within:?}: a firing of it, or a file that it writes, takes so long"
+                "{name} is ending still after {timeout:?}: a firing of it, or a file that it writes, takes so long"
             ),
             "nothing more of it begins; unload it again when it has ended",
         ),
@@ -184,7 +184,7 @@ fn unfinished(name: &str, hosted: &HostedApp, within: Duration) -> Refusal {
             let why = hosted.wait_report();
             (
                 format!(
-                    "{name} is draining still after {within:?}: {}",
+                    "{name} is draining still after {timeout:?}: {}",
                     why.trim_end()
                 ),
                 "wait for it to end, or stop it at once with --now",

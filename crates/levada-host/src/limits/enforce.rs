@@ -62,8 +62,8 @@ pub(crate) fn on_resume(hosted: &HostedApp) -> bool {
     let left = update_buckets_with(hosted, |bucket, seconds, used| {
         bucket.update_after_pause(seconds, used);
     });
-    if let Some(keeper) = hosted.recent.enforcer.get() {
-        keeper.unpark();
+    if let Some(enforcer) = hosted.recent.enforcer.get() {
+        enforcer.unpark();
     }
     !left && !is_draining_network(hosted)
 }
@@ -117,7 +117,7 @@ fn start_app(hosted: &HostedApp) -> Result<(), levada_sys::Error> {
     let (before, at) = (*lock(&hosted.versions.inherited_credits), Instant::now());
     let buckets = [
         (hosted.limits.rate).map(|r| TokenBucket::of_rate(r).with_credit(before[0])),
-        (hosted.limits.share).map(|s| TokenBucket::of_share(s).with_credit(before[1])),
+        (hosted.limits.cpus).map(|s| TokenBucket::of_share(s).with_credit(before[1])),
     ];
     let nothing_left = buckets.iter().flatten().any(|b| b.level <= 0.0);
     let started = match nothing_left {
@@ -146,7 +146,7 @@ fn enforce_until_end(shared: &Weak<HostContext>, hosted: &Weak<HostedApp>, mut p
         let (shared, hosted) = (&*shared, &*hosted);
         let mut held = hosted.lock_limited();
         match shared.state(hosted.number) {
-            None | Some(State::Ended | State::Failed | State::Held) => return,
+            None | Some(State::Ended | State::Failed | State::Quarantined) => return,
             Some(State::Loaded | State::Paused)
                 if !hosted.versions.upgrade_pending.load(Ordering::Relaxed) =>
             {

@@ -66,12 +66,12 @@ impl RateMonitor {
 
     /// Checks whether the reserved rate is met. `fires`: some actor has fired.
     pub fn check(&mut self, shared: &HostContext, hosted: &HostedApp, fires: bool) {
-        let (Some(promised), (at, before)) = (hosted.limits.rate, self.checked) else {
+        let (Some(reserved), (at, before)) = (hosted.limits.rate, self.checked) else {
             return;
         };
         let elapsed = at.elapsed();
         // Low rates are checked over longer intervals.
-        let judged = CHECK_INTERVAL.as_secs_f64().max(4.0 / promised);
+        let judged = CHECK_INTERVAL.as_secs_f64().max(4.0 / reserved);
         if elapsed.as_secs_f64() < judged {
             return;
         }
@@ -89,8 +89,10 @@ impl RateMonitor {
         if (fires || !hosted.can_count) && counts_nothing(hosted) {
             self.checked.0 = Instant::now();
             if !self.uncounted {
-                let text = no_units_text(promised);
-                shared.events.emit(EventKind::Uncounted, &hosted.name, text);
+                let text = no_units_text(reserved);
+                shared
+                    .events
+                    .emit(EventKind::RateUnmeasurable, &hosted.name, text);
             }
             self.uncounted = true;
             hosted.app.reserve_rate(false);
@@ -100,16 +102,16 @@ impl RateMonitor {
             hosted.app.reserve_rate(true);
         }
         let now = hosted.own_units();
-        let pace = (now - before) / elapsed.as_secs_f64();
+        let measured = (now - before) / elapsed.as_secs_f64();
         self.checked = (Instant::now(), now);
-        *lock(&hosted.recent.measured_rate) = Some(pace);
+        *lock(&hosted.recent.measured_rate) = Some(measured);
         let looks = std::mem::take(&mut self.samples);
         let lost = rate_bucket_state(hosted).1;
         // Credit was discarded: it has missed units, even if it has used the saved credit at once.
         let has_had_all = lost <= std::mem::replace(&mut self.overflow, lost);
         let kept_up = looks.waiting + if has_had_all { looks.limited } else { 0 };
         // A difference of one unit between two samples is not significant.
-        let missing = promised * (1.0 - RATE_TOLERANCE) - pace;
+        let missing = reserved * (1.0 - RATE_TOLERANCE) - measured;
         let late = missing * elapsed.as_secs_f64() > 1.0 && kept_up * 10 < looks.all;
         let was = hosted.recent.rate_missed.swap(late, Ordering::Relaxed);
         if late && !was {
@@ -117,8 +119,13 @@ impl RateMonitor {
                 .recent
                 .rate_miss_count
                 .fetch_add(1, Ordering::Relaxed);
-            let text = format!("{pace:.1} of {promised:.1} {} a second", unit_of(hosted));
-            shared.events.emit(EventKind::Late, &hosted.name, text);
+            let text = format!(
+                "{measured:.1} of {reserved:.1} {} a second",
+                unit_of(hosted)
+            );
+            shared
+                .events
+                .emit(EventKind::RateMissed, &hosted.name, text);
         }
     }
 }
@@ -190,8 +197,8 @@ pub fn update_fiber_load(
 /// kept, for an application that continues with it.
 pub fn reset_load(hosted: &HostedApp, nothing: Option<Graph>) {
     lock(&hosted.recent.fiber_load).fill(0.0);
-    if let Some(pace) = &mut *lock(&hosted.recent.measured_rate) {
-        *pace = 0.0;
+    if let Some(measured) = &mut *lock(&hosted.recent.measured_rate) {
+        *measured = 0.0;
     }
     if nothing.is_some() {
         *lock(&hosted.recent.load) = nothing;

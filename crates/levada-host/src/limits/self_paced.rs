@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// CPU demand in cores.
 pub fn self_paced_demand(hosted: &HostedApp) -> Option<f64> {
-    let limited = hosted.limits.rate.is_some() || hosted.limits.share.is_some();
+    let limited = hosted.limits.rate.is_some() || hosted.limits.cpus.is_some();
     let waits = ["in", "out"].iter().any(|name| {
         let files = hosted.option(name);
         files.is_some_and(|files| !files.split(',').all(never_blocks))

@@ -88,8 +88,8 @@ pub fn app_from_counters(
         name: hosted.name.clone(),
         unit,
         priority: clamp_priority(hosted.priority),
-        promise: None,
-        share: hosted.limits.share,
+        reserved_rate: None,
+        cpus: hosted.limits.cpus,
         actors: actors.collect(),
         channels: channels.collect(),
         cost_profile: None,
@@ -101,7 +101,7 @@ pub fn app_from_counters(
 /// profile with counted units is preferred.
 pub fn app_for_mapper(
     hosted: &HostedApp,
-    promised: Option<f64>,
+    reserved: Option<f64>,
     machine: &Machine,
     counters: &Counters,
 ) -> App {
@@ -112,17 +112,23 @@ pub fn app_for_mapper(
             .as_ref()
             .is_some_and(|k| k.units_done.is_some())
     };
-    let begins = busy < PROFILE_PREFERRED_NS || (promised.is_some() && told.is_none());
+    let begins = busy < PROFILE_PREFERRED_NS || (reserved.is_some() && told.is_none());
     let earlier = begins && known();
     if busy >= SIGNIFICANT_NS && !earlier {
         // Without counted units, about 1 ms of work is the unit.
-        let promise = promised.filter(|_| told.is_some());
+        let reserved_rate = reserved.filter(|_| told.is_some());
         let unit = told.unwrap_or_else(|| ("ms of work".to_string(), busy / 1e6));
         let app = pin_overrunning(app_from_counters(hosted, machine, counters, unit), counters);
-        return cap_to_paced(hosted, App { promise, ..app });
+        return cap_to_paced(
+            hosted,
+            App {
+                reserved_rate,
+                ..app
+            },
+        );
     }
     let limits = Limits {
-        rate: promised,
+        rate: reserved,
         ..hosted.limits
     };
     let (known, pins) = (hosted.profile.as_ref(), hosted.placement.pins());
@@ -142,18 +148,18 @@ pub(crate) fn cap_to_paced(hosted: &HostedApp, app: App) -> App {
 }
 
 fn cap_usage(paced: Option<f64>, app: App) -> App {
-    let takes = paced.filter(|_| app.promise.is_none());
+    let takes = paced.filter(|_| app.reserved_rate.is_none());
     let takes = takes.map(|takes| (takes * PACED_CAP_FACTOR).max(PACED_CAP_CORES_MIN));
-    let share = app.share.into_iter().chain(takes).reduce(f64::min);
-    App { share, ..app }
+    let cpus = app.cpus.into_iter().chain(takes).reduce(f64::min);
+    App { cpus, ..app }
 }
 
 /// Whether its cost is a guess: it has just started, or has done too little to predict its reserved rate, and has no
 /// profile.
-pub(crate) fn is_guessed(hosted: &HostedApp, promised: Option<f64>, counters: &Counters) -> bool {
+pub(crate) fn is_guessed(hosted: &HostedApp, reserved: Option<f64>, counters: &Counters) -> bool {
     // An application that has been nearly idle for long is assumed to stay so; one with a reserved rate must be able
     // to reach that.
-    let counts = hosted.uptime_s() >= STARTUP_S && promised.is_none();
+    let counts = hosted.uptime_s() >= STARTUP_S && reserved.is_none();
     hosted.profile.is_none() && !counts && busy(counters) < SIGNIFICANT_NS
 }
 
@@ -210,8 +216,8 @@ pub(crate) fn app_from_profile(
     let app = App {
         name: name.to_string(),
         // The possible rate is known only from a profile.
-        promise: limits.rate.filter(|_| told.is_some()),
-        share: limits.share,
+        reserved_rate: limits.rate.filter(|_| told.is_some()),
+        cpus: limits.cpus,
         unit: told.map_or("times".to_string(), |(unit, _)| unit),
         priority: clamp_priority(priority),
         actors,

@@ -15,7 +15,7 @@ pub struct Admission {
     pub text: String,
     /// Each reservation, as far as its rate could be predicted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub promise: Vec<Promise>,
+    pub rate_reservations: Vec<RateReservation>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
@@ -26,41 +26,45 @@ pub enum Verdict {
     /// A reservation is broken: the load was refused, or forced.
     Broken,
     /// Not predictable: something has not been measured yet, or counts no units. An application that then gets less
-    /// raises the event `late`.
+    /// raises the event `rate_missed`.
     #[default]
     Unknown,
 }
 
 /// A reserved rate and the predicted rates, in units per second.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, ToSchema)]
-pub struct Promise {
+pub struct RateReservation {
     pub application: String,
     pub unit: String,
-    pub promised: f64,
+    pub reserved_rate: f64,
     /// Predicted rate without the load; none: the reservation is part of the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<f64>,
+    pub expected_before: Option<f64>,
     /// Predicted rate with the load.
-    pub after: f64,
+    pub expected_after: f64,
 }
 
 impl Admission {
     /// The effect cannot be predicted; `why` says the reason.
     pub fn unknown(why: &str) -> Admission {
         let text = format!(
-            "whether promises can be kept is not known: {why}; if one is not, levada top and the event late say so"
+            "whether reserved rates can be kept is not known: {why}; if one is not, levada top and the event \
+             rate_missed say so"
         );
         Admission {
             verdict: Verdict::Unknown,
             text,
-            promise: Vec::new(),
+            rate_reservations: Vec::new(),
         }
     }
 
     /// For an application with a reserved rate that counts no units: it runs as without a reservation. `rest` is the
     /// result for the others.
-    pub fn uncounted(name: &str, promised: f64, rest: Option<Admission>) -> Admission {
-        let own = format!("{name} {}, and runs as if without", no_units_text(promised));
+    pub fn uncounted(name: &str, reserved_rate: f64, rest: Option<Admission>) -> Admission {
+        let own = format!(
+            "{name} {}, and runs as if without",
+            no_units_text(reserved_rate)
+        );
         let rest = rest.unwrap_or_default();
         Admission {
             text: match rest.text.as_str() {
@@ -71,7 +75,7 @@ impl Admission {
                 Verdict::Kept => Verdict::Unknown,
                 other => other,
             },
-            promise: rest.promise,
+            rate_reservations: rest.rate_reservations,
         }
     }
 }
@@ -93,17 +97,12 @@ impl UnknownReasons {
         let (is, are) = ("is", "are each");
         let all = [
             (self.unmeasured, is, are, "not measured yet"),
-            (
-                self.uncounted,
-                "has",
-                "have each",
-                "counted nothing yet that could be promised",
-            ),
+            (self.uncounted, "has", "have each", "counted no units yet"),
             (
                 self.uncounted_before,
                 "was",
                 "were each",
-                "measured in an earlier run that counted nothing that could be promised",
+                "measured in an earlier run that counted no units",
             ),
             (self.programs, is, are, "a C program, which is not measured"),
         ];
@@ -128,8 +127,8 @@ fn named(names: &[String]) -> String {
 }
 
 /// The text for a reserved rate of an application that counts no units.
-pub fn no_units_text(promised: f64) -> String {
-    format!("has no units of which {promised:.1} a second could be promised")
+pub fn no_units_text(reserved_rate: f64) -> String {
+    format!("has no units of which {reserved_rate:.1} a second could be reserved")
 }
 
 #[cfg(test)]
@@ -139,7 +138,7 @@ mod tests {
     #[test]
     fn what_counts_nothing_is_said_before_all_else() {
         let alone = Admission::uncounted("a", 25.0, None);
-        let own = "a has no units of which 25.0 a second could be promised, and runs as if without";
+        let own = "a has no units of which 25.0 a second could be reserved, and runs as if without";
         assert_eq!(
             (alone.verdict, alone.text.as_str()),
             (Verdict::Unknown, own)
@@ -151,7 +150,7 @@ mod tests {
             let rest = Admission {
                 verdict,
                 text: "b is kept".to_string(),
-                promise: Vec::new(),
+                rate_reservations: Vec::new(),
             };
             let both = Admission::uncounted("a", 25.0, Some(rest));
             assert_eq!(
@@ -174,8 +173,8 @@ mod tests {
         };
         let text = unknown.text().unwrap();
         let programs = "b, c, d and 2 more are each a C program, which is not measured";
-        let uncounted = "r, s have each counted nothing yet that could be promised";
-        let before = "t was measured in an earlier run that counted nothing that could be promised";
+        let uncounted = "r, s have each counted no units yet";
+        let before = "t was measured in an earlier run that counted no units";
         assert_eq!(
             text,
             format!("a is not measured yet; {uncounted}; {before}; {programs}")

@@ -27,7 +27,7 @@ pub enum State {
     Failed,
     /// Quarantined: known from the previous host, and not loaded, because it crashed that host or cannot be loaded any
     /// more.
-    Held,
+    Quarantined,
 }
 
 /// The name in JSON.
@@ -41,7 +41,7 @@ impl std::fmt::Display for State {
             State::Ending => "ending",
             State::Ended => "ended",
             State::Failed => "failed",
-            State::Held => "held",
+            State::Quarantined => "quarantined",
         })
     }
 }
@@ -60,7 +60,7 @@ mod tests {
             State::Ending,
             State::Ended,
             State::Failed,
-            State::Held,
+            State::Quarantined,
         ];
         for state in all {
             let json = serde_json::to_value(state).unwrap();

@@ -20,7 +20,7 @@ pub enum Kind {
     /// Not enough of a resource.
     Limit,
     /// A reserved rate would be broken.
-    Promise,
+    Reservation,
     /// The timeout of the request has expired.
     Timeout,
     /// Done, but the state folder could not be updated: the next host would not know it.
@@ -105,18 +105,18 @@ const TABLE: [Row; 16] = [
         "there is not enough of something: memory, cores, threads, requests that may wait",
     ),
     row(
-        Kind::Promise,
-        "promise_broken",
+        Kind::Reservation,
+        "reservation_broken",
         7,
         Some(507),
-        "a promised rate would not be kept",
+        "a reserved rate would not be kept",
     ),
     row(
         Kind::Timeout,
         "timeout",
         8,
         Some(409),
-        "the time limit (--within) is over",
+        "the time limit (--timeout) is over",
     ),
     row(
         Kind::NotSaved,
@@ -238,7 +238,7 @@ pub struct Refusal {
     pub what: String,
     pub help: Option<String>,
     /// The request will take effect later: the new version starts when the old one has ended.
-    pub comes: bool,
+    pub pending: bool,
     /// The result of the admission check, if that is the reason.
     pub admission: Option<Box<Admission>>,
 }
@@ -249,7 +249,7 @@ impl Refusal {
             kind,
             what: what.into(),
             help: None,
-            comes: false,
+            pending: false,
             admission: None,
         }
     }

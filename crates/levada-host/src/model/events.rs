@@ -18,7 +18,7 @@ const EVENTS_MAX: usize = 1024;
 
 /// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum EventKind {
     Loaded,
     Paused,
@@ -29,14 +29,14 @@ pub enum EventKind {
     Ended,
     Failed,
     /// Quarantined: it crashed the previous host, and is not restored.
-    Held,
+    Quarantined,
     Unloaded,
     /// By a new version, which continues where the old one ended.
     Replaced,
     /// Its measured rate is below the reserved rate.
-    Late,
+    RateMissed,
     /// It has a reserved rate, and counts no units.
-    Uncounted,
+    RateUnmeasurable,
     /// An actor was moved to another worker.
     Moved,
 }
@@ -96,7 +96,7 @@ pub struct Missed {
     /// The known number that the client gave has not been assigned yet: it is from an earlier host, and numbering has
     /// restarted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub anew: bool,
+    pub sequence_restarted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -110,7 +110,7 @@ impl Missed {
         Missed {
             event: MissedWord::Missed,
             count,
-            anew: false,
+            sequence_restarted: false,
         }
     }
 }
@@ -223,14 +223,14 @@ impl Events {
     pub fn follow(&self, since: Option<u64>) -> (Vec<Line>, broadcast::Receiver<Event>) {
         let past = lock(&self.past);
         let first = past.kept.front().map_or(past.next, |e| e.number);
-        let anew = since.is_some_and(|since| since >= past.next);
-        let since = since.map(|since| if anew { 0 } else { since });
+        let sequence_restarted = since.is_some_and(|since| since >= past.next);
+        let since = since.map(|since| if sequence_restarted { 0 } else { since });
         let gone = since.map_or(0, |since| (first - 1).saturating_sub(since));
         let missed = Missed {
-            anew,
+            sequence_restarted,
             ..Missed::of(gone)
         };
-        let missed = (gone > 0 || anew).then_some(Line::Missed(missed));
+        let missed = (gone > 0 || sequence_restarted).then_some(Line::Missed(missed));
         let above = |e: &&Event| e.number > since.unwrap_or(0);
         let kept = past.kept.iter().filter(above).cloned().map(Line::Event);
         (
@@ -287,7 +287,7 @@ mod tests {
             let Line::Missed(missed) = lines[0] else {
                 panic!("{:?}", lines[0]);
             };
-            assert_eq!((missed.anew, missed.count), (true, gone));
+            assert_eq!((missed.sequence_restarted, missed.count), (true, gone));
             assert_eq!(lines.len(), 1 + left);
         }
     }

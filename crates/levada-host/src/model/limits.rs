@@ -7,11 +7,11 @@ pub struct Limits {
     /// Reserved and maximum rate, in units per second, such as frames.
     pub rate: Option<f64>,
     /// CPU quota in cores: 0.5 is half of one core.
-    pub share: Option<f64>,
+    pub cpus: Option<f64>,
 }
 
 impl Limits {
     pub fn any(&self) -> bool {
-        self.rate.is_some() || self.share.is_some()
+        self.rate.is_some() || self.cpus.is_some()
     }
 }

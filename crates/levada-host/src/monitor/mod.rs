@@ -308,8 +308,8 @@ impl Monitor<'_> {
         let sharing = all.len();
         all.extend(alone);
         // A single application on a single worker needs no samples.
-        let promised = all.iter().any(|h| h.limits.rate.is_some());
-        if !self.shared.balance && all.len() < 2 && !promised {
+        let reserved = all.iter().any(|h| h.limits.rate.is_some());
+        if !self.shared.balance && all.len() < 2 && !reserved {
             return;
         }
         let mut placement = Vec::new();
@@ -329,9 +329,9 @@ impl Monitor<'_> {
                     TurnTracker::new(before.actors.len()),
                 )
             };
-            let (pace, turns) = seen.remove(&hosted.number).unwrap_or_else(fresh);
+            let (rate_monitor, turns) = seen.remove(&hosted.number).unwrap_or_else(fresh);
             self.apps.push(MonitoredApp {
-                rate_monitor: pace,
+                rate_monitor,
                 turn_tracker: turns,
                 hosted,
                 before,

@@ -17,7 +17,7 @@ impl From<&AppEntry> for Application {
             (None, None) => (0.0, 0, None),
         };
         let limits = seen.hosted.as_ref().map(|h| h.limits).unwrap_or_default();
-        let promised = seen.hosted.as_ref().filter(|h| h.limits.rate.is_some());
+        let reserved = seen.hosted.as_ref().filter(|h| h.limits.rate.is_some());
         let ended = seen.ended.as_ref();
         let unconsumed = ended.map_or_else(Unconsumed::default, |e| e.unconsumed.clone());
         let loaded = seen.loaded.duration_since(UNIX_EPOCH);
@@ -29,7 +29,7 @@ impl From<&AppEntry> for Application {
             priority: seen.priority,
             loaded: loaded.map_or(0.0, |d| d.as_secs_f64()),
             seconds,
-            told_after: None,
+            last_report_s: None,
             // It is freed at the end.
             memory: if seen.ended.is_some() { 0 } else { seen.bytes },
             actors: counters.actors.len(),
@@ -37,11 +37,11 @@ impl From<&AppEntry> for Application {
             busy: counters.busy().as_secs_f64(),
             moves,
             progress: told.map(Progress::from),
-            promised: limits.rate,
-            pace: seen.hosted.as_ref().and_then(|h| h.measured_rate()),
-            is_late: promised.map(|h| h.is_rate_missed()),
-            late: promised.map(|h| h.recent.rate_miss_count.load(Ordering::Relaxed)),
-            share: limits.share,
+            reserved_rate: limits.rate,
+            measured_rate: seen.hosted.as_ref().and_then(|h| h.measured_rate()),
+            rate_missed: reserved.map(|h| h.is_rate_missed()),
+            rate_miss_count: reserved.map(|h| h.recent.rate_miss_count.load(Ordering::Relaxed)),
+            cpus: limits.cpus,
             outcome: seen.ended.as_ref().map(|e| e.outcome.text()),
             unconsumed: unconsumed.channels,
             unconsumed_omitted: unconsumed.omitted,
@@ -108,7 +108,7 @@ impl From<&AppEntry> for Details {
             }
         };
         Details {
-            anew: Vec::new(),
+            state_reset: Vec::new(),
             application: seen.into(),
             actor: counters.actors.iter().enumerate().map(actor).collect(),
             channel: counters.channels.iter().map(channel).collect(),

@@ -21,7 +21,7 @@ pub fn info(served: &ServerState) -> HostInfo {
         realtime: served.host.runtime().realtime(),
         applications: served.live(),
         preparing: served.preparing.count(),
-        left: served
+        not_restored: served
             .store
             .as_ref()
             .map(|m| m.unrestored())
@@ -56,11 +56,11 @@ fn try_details(served: &ServerState, name: &str) -> Result<Details, Failed> {
 pub(crate) fn wait_report(
     served: &ServerState,
     name: &str,
-    within: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> Result<Why, Failed> {
-    match try_wait_report(served, name, within) {
+    match try_wait_report(served, name, timeout) {
         // As with `details_by_name`.
-        Err(failed) if failed.kind == Some(Kind::Unknown) => try_wait_report(served, name, within),
+        Err(failed) if failed.kind == Some(Kind::Unknown) => try_wait_report(served, name, timeout),
         done => done,
     }
 }
@@ -68,10 +68,10 @@ pub(crate) fn wait_report(
 fn try_wait_report(
     served: &ServerState,
     name: &str,
-    within: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> Result<Why, Failed> {
     if let Some(isolated) = served.isolated.find(name) {
-        return isolated.wait_report(within);
+        return isolated.wait_report(timeout);
     }
     let why = |text| Why {
         application: name.to_string(),

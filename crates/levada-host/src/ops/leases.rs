@@ -18,12 +18,12 @@ pub fn by_core() -> HashMap<i32, Lease> {
             let lease = Lease {
                 process: process_of(l.thread),
                 waiting: l.waiting,
-                given: l.transfers,
-                seized: l.preempted,
-                left: l.reclaimed_idle,
+                transfers: l.transfers,
+                preempted: l.preempted,
+                reclaimed_idle: l.reclaimed_idle,
                 waits: l.waits,
-                waited: l.waited_ns as f64 / 1e9,
-                longest: l.longest_ns as f64 / 1e9,
+                waited_s: l.waited_ns as f64 / 1e9,
+                longest_s: l.longest_ns as f64 / 1e9,
             };
             (l.cpu as i32, lease)
         })

@@ -16,7 +16,7 @@ use crate::ops::prepare_process::Client;
 use crate::ops::ready::{PreparedLoad, check_memory, label, pins, prepare_load};
 use crate::ops::state::ServerState;
 use crate::persist::journal::Journal;
-use crate::protocol::{Details, Failed, LoadRequest, Manifest, WITHIN};
+use crate::protocol::{Details, Failed, LoadRequest, Manifest, REQUEST_TIMEOUT_S};
 use crate::util::lock::lock;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -77,8 +77,12 @@ pub(crate) fn load_manifest(
             .into());
     }
     // The applications of a manifest are mapped together, from measurements.
-    if let Some(one) = manifest.application.iter().find(|a| !a.beside.is_empty()) {
-        let what = format!("{}: beside is not for manifests", label(one));
+    if let Some(one) = manifest
+        .application
+        .iter()
+        .find(|a| !a.core_usage_by_others.is_empty())
+    {
+        let what = format!("{}: core_usage_by_others is not for manifests", label(one));
         return Err(Refusal::new(Kind::Wrong, what)
             .help("leave it out, or load that application alone by a request")
             .into());
@@ -187,7 +191,7 @@ fn admission_of_isolated(
         ))
     });
     match uncounted {
-        Some(promised) => Some(Admission::uncounted(name, promised, unknown)),
+        Some(reserved) => Some(Admission::uncounted(name, reserved, unknown)),
         None => unknown,
     }
 }
@@ -351,7 +355,7 @@ fn start_all(
     why: Cause,
 ) -> Result<(), Failed> {
     // Compilation is done, so the default timeout is enough.
-    let usual = Duration::from_secs_f64(WITHIN);
+    let usual = Duration::from_secs_f64(REQUEST_TIMEOUT_S);
     let time = |one: &PreparedLoad| {
         one.time_left
             .filter(|_| why != Cause::Restored)
@@ -359,8 +363,8 @@ fn start_all(
     };
     for (loaded, one) in loaded {
         if let LoadedApp::Isolated(isolated) = loaded {
-            let beside = load_by_others(served, isolated.number);
-            isolated.load(&one.request, beside, time(one), served.host.events())?;
+            let usage = load_by_others(served, isolated.number);
+            isolated.load(&one.request, usage, time(one), served.host.events())?;
         }
     }
     served.isolated.notify_neighbors();

@@ -4,7 +4,7 @@
 use crate::model::error::{Kind, Refusal};
 use crate::ops::restore::wait_loaded;
 use crate::ops::state::ServerState;
-use crate::protocol::{Application, Failed, MoveRequest, WITHIN};
+use crate::protocol::{Application, Failed, MoveRequest, REQUEST_TIMEOUT_S};
 use std::time::Duration;
 
 /// Pins the actor to a worker, or unpins it.
@@ -12,19 +12,19 @@ pub(crate) fn move_by_name(
     served: &ServerState,
     name: &str,
     request: &MoveRequest,
-    within: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> Result<Application, Failed> {
-    if request.worker.is_some() == request.free {
+    if request.worker.is_some() == request.unpin {
         let what = "a move says either to which worker, or that the actor is free";
         return Err(Refusal::new(Kind::Wrong, what).into());
     }
-    let waits = within.unwrap_or(Duration::from_secs_f64(WITHIN));
+    let waits = timeout.unwrap_or(Duration::from_secs_f64(REQUEST_TIMEOUT_S));
     let left = wait_loaded(served, name, waits)?;
     if let Some(isolated) = served.isolated.find(name) {
         // The child process does not know why it must not use that core.
         let closed = |worker| served.host.check_not_reserved(worker, &request.actor);
         request.worker.map_or(Ok(()), closed)?;
-        return isolated.move_actor(request, within.map(|_| left));
+        return isolated.move_actor(request, timeout.map(|_| left));
     }
     let host = &served.host;
     host.move_actor(name, &request.actor, request.worker)?;

@@ -25,10 +25,10 @@ impl PauseCommand {
     }
 
     /// For an application of this process.
-    fn make(self, host: &Host, name: &str, within: Duration) -> Result<(), Refusal> {
+    fn make(self, host: &Host, name: &str, timeout: Duration) -> Result<(), Refusal> {
         match self {
-            PauseCommand::Pause => host.pause(name, within),
-            PauseCommand::Resume => host.resume(name, within),
+            PauseCommand::Pause => host.pause(name, timeout),
+            PauseCommand::Resume => host.resume(name, timeout),
         }
     }
 
@@ -42,11 +42,11 @@ impl PauseCommand {
 pub fn change_by_name(
     served: &ServerState,
     name: &str,
-    within: Duration,
+    timeout: Duration,
     change: PauseCommand,
 ) -> Result<Application, Failed> {
     let resumes = change == PauseCommand::Resume;
-    if resumes && resume_not_restored(served, name, within)? {
+    if resumes && resume_not_restored(served, name, timeout)? {
         if let Some(memory) = &served.store {
             memory
                 .set_paused(name, || Some(false))
@@ -57,7 +57,7 @@ pub fn change_by_name(
         return found
             .ok_or_else(|| Refusal::new(Kind::Unknown, "it has been unloaded at once").into());
     }
-    let within = wait_loaded(served, name, within)?;
+    let timeout = wait_loaded(served, name, timeout)?;
     let journal = served.store.as_ref().map(|memory| memory.journal());
     // An application that was loaded paused starts now.
     let has_not = || served.host.live(name).is_ok_and(|h| !h.has_started());
@@ -66,9 +66,9 @@ pub fn change_by_name(
         journal.record_start(name);
     }
     let done = match served.isolated.find(name) {
-        Some(isolated) => isolated.change(change.word(), within),
+        Some(isolated) => isolated.change(change.word(), timeout),
         None => change
-            .make(&served.host, name, within)
+            .make(&served.host, name, timeout)
             .and_then(|()| served.host.find(name))
             .map(|seen| Application::from(&seen))
             .map_err(Failed::from),

@@ -152,33 +152,33 @@ impl PendingLoads {
     pub fn wait(
         &self,
         name: &str,
-        within: Duration,
+        timeout: Duration,
         lives: impl Fn() -> bool,
     ) -> Result<Duration, Refusal> {
-        self.wait_free(name, within, lives).map(|(_, left)| left)
+        self.wait_free(name, timeout, lives).map(|(_, left)| left)
     }
 
     /// The same, and begins a replacement, until the value is dropped.
     pub fn start_replace(
         &self,
         name: &str,
-        within: Duration,
+        timeout: Duration,
         lives: impl Fn() -> bool,
     ) -> Result<(PendingLoad<'_>, Duration), Refusal> {
-        let (mut state, left) = self.wait_free(name, within, lives)?;
+        let (mut state, left) = self.wait_free(name, timeout, lives)?;
         Ok((self.enter(&mut state, name, PendingKind::Replaced), left))
     }
 
     fn wait_free(
         &self,
         name: &str,
-        within: Duration,
+        timeout: Duration,
         lives: impl Fn() -> bool,
     ) -> Result<(MutexGuard<'_, PendingState>, Duration), Refusal> {
         let begun = Instant::now();
-        let (mut state, mut left) = (self.state(), within);
+        let (mut state, mut left) = (self.state(), timeout);
         while let Some(why) = state.blocked_by(name, &lives) {
-            left = within.saturating_sub(begun.elapsed());
+            left = timeout.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 return Err(why);
             }

@@ -6,7 +6,7 @@
 //! process and all its descendants are ended when the client disconnects, the host ends, or the timeout expires.
 
 use crate::model::error::{Kind, Refusal};
-use crate::protocol::{COMPILES_WITHIN, Failed, LoadRequest};
+use crate::protocol::{COMPILE_TIMEOUT_S, Failed, LoadRequest};
 use crate::util::launch_env::as_started;
 use crate::util::lock::lock;
 use serde::Deserialize;
@@ -157,7 +157,7 @@ fn both(
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             let what = "has taken too long: does it read from a pipe, or does a constructor of a C program not \
-                        return? --within allows more";
+                        return? --timeout allows more";
             return Err(Refusal::new(Kind::Timeout, what));
         }
         // A negative descriptor is ignored.
@@ -269,7 +269,10 @@ fn no_argument(request: &LoadRequest) -> Option<(&'static str, &'static str)> {
         ("path", request.path.iter().find_map(why)),
         ("project", request.project.as_ref().and_then(why)),
         ("native", request.native.iter().find_map(why)),
-        ("outside", request.outside.as_ref().and_then(why)),
+        (
+            "out_of_bounds",
+            request.out_of_bounds.as_ref().and_then(why),
+        ),
         ("placement", request.placement.as_ref().and_then(why)),
         ("arguments", request.arguments.iter().find_map(why)),
     ];
@@ -328,9 +331,12 @@ pub fn prepare(
     request.project.iter().for_each(|v| option("project", v));
     request.path.iter().for_each(|v| option("path", v));
     request.native.iter().for_each(|v| option("native", v));
-    request.outside.iter().for_each(|v| option("outside", v));
-    if let Some(seed) = request.any_sizes {
-        option("any-sizes", &seed.to_string());
+    request
+        .out_of_bounds
+        .iter()
+        .for_each(|v| option("out-of-bounds", v));
+    if let Some(seed) = request.random_buffer_sizes {
+        option("random-buffer-sizes", &seed.to_string());
     }
     if request.unchecked {
         command.arg("--unchecked");
@@ -346,7 +352,7 @@ pub fn prepare(
         .run(
             &mut command,
             client,
-            crate::protocol::timeout::timeout_from(request.within, COMPILES_WITHIN)?,
+            crate::protocol::timeout::timeout_from(request.timeout, COMPILE_TIMEOUT_S)?,
         )
         .map_err(|why| Refusal {
             what: format!("levada prepare {why}"),

@@ -33,7 +33,7 @@ impl PreparedLoad {
             options: self.prepared.options.clone(),
             limits: Limits {
                 rate: self.request.rate,
-                share: self.request.share,
+                cpus: self.request.cpus,
             },
             priority: self.request.priority,
         }
@@ -53,16 +53,16 @@ pub(crate) fn prepare_load(
     remembered: bool,
 ) -> Result<PreparedLoad, Failed> {
     let begun = Instant::now();
-    let within = request
-        .within
-        .map(|within| timeout_from(Some(within), within));
-    let within = within.transpose()?;
-    let left = || within.map(|within| within.saturating_sub(begun.elapsed()));
+    let timeout = request
+        .timeout
+        .map(|timeout| timeout_from(Some(timeout), timeout));
+    let timeout = timeout.transpose()?;
+    let left = || timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
     let limits = Limits {
         rate: positive("rate", request.rate)?,
-        share: positive("share", request.share)?,
+        cpus: positive("cpus", request.cpus)?,
     };
-    check_neighbor_load(served, &request.beside)?;
+    check_neighbor_load(served, &request.core_usage_by_others)?;
     // Code of an isolated application may end its process, or block it.
     let opens = !request.isolate && !served.host.is_isolated();
     let prepare =
@@ -128,10 +128,10 @@ pub(crate) fn prepare_load(
         priority: request.priority,
         pins: Vec::new(),
         initial_workers: None,
-        load_by_others: request.beside.clone(),
+        load_by_others: request.core_usage_by_others.clone(),
         limits,
         can_count: prepared.counts,
-        force: request.anyway,
+        force: request.force,
         exclusive: request.exclusive,
         reserved_core: None,
     };
@@ -156,20 +156,22 @@ fn positive(what: &str, given: Option<f64>) -> Result<Option<f64>, Refusal> {
 }
 
 /// Checks the reported load of others on the cores.
-fn check_neighbor_load(served: &ServerState, beside: &[f64]) -> Result<(), Refusal> {
+fn check_neighbor_load(served: &ServerState, usage: &[f64]) -> Result<(), Refusal> {
     let wrong = |what: String| Err(Refusal::new(Kind::Wrong, what));
     let workers = served.host.runtime().workers() as usize;
     // The parent host may have another number of cores than this child since its start.
-    if beside.len() > workers && !served.host.is_isolated() {
+    if usage.len() > workers && !served.host.is_isolated() {
         return wrong(format!(
-            "beside has {} numbers, and there are {workers} workers",
-            beside.len()
+            "core_usage_by_others has {} numbers, and there are {workers} workers",
+            usage.len()
         ));
     }
-    match beside.iter().find(|n| !(0.0..=1e3).contains(*n)) {
+    match usage.iter().find(|n| !(0.0..=1e3).contains(*n)) {
         Some(n) => {
             let n = levada_map::format_number(*n);
-            wrong(format!("beside has {n}: each is a number from 0 to 1000"))
+            wrong(format!(
+                "core_usage_by_others has {n}: each is a number from 0 to 1000"
+            ))
         }
         None => Ok(()),
     }

@@ -16,7 +16,7 @@ use crate::ops::ready::{PreparedLoad, check_memory, pins, prepare_load};
 use crate::ops::restore::wait_loaded;
 use crate::ops::state::ServerState;
 use crate::protocol::timeout::timeout_from;
-use crate::protocol::{Details, Failed, LoadRequest, ReplaceRequest, WITHIN};
+use crate::protocol::{Details, Failed, LoadRequest, REQUEST_TIMEOUT_S, ReplaceRequest};
 use crate::util::lock::lock;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,14 +28,14 @@ pub fn replace_now(
     request: ReplaceRequest,
     client: Option<&Client>,
 ) -> Result<Details, Failed> {
-    let within = timeout_from(request.within, WITHIN)?;
+    let timeout = timeout_from(request.timeout, REQUEST_TIMEOUT_S)?;
     if let Some(other) = request.load.name.as_ref().filter(|other| *other != name) {
         let what = format!("a new version has the name of the old one: {name}, and not {other}");
         return Err(Refusal::new(Kind::Wrong, what)
             .help("leave out the name")
             .into());
     }
-    let within = wait_loaded(served, name, within)?;
+    let timeout = wait_loaded(served, name, timeout)?;
     let asked = Replacement {
         served,
         name,
@@ -43,8 +43,8 @@ pub fn replace_now(
         client,
     };
     match served.isolated.find(name) {
-        Some(isolated) => asked.replace_isolated(&isolated, within),
-        None => asked.replace_here(within),
+        Some(isolated) => asked.replace_isolated(&isolated, timeout),
+        None => asked.replace_here(timeout),
     }
 }
 
@@ -74,12 +74,12 @@ impl<'a> Replacement<'a> {
     /// first, what is inherited has changed, and it is prepared again.
     fn prepare_in_turn(
         &self,
-        within: Duration,
+        timeout: Duration,
         stays: impl Fn() -> Result<InheritedSettings, Refusal>,
     ) -> Result<(PreparedLoad, PendingLoad<'a>, Duration), Failed> {
         let (served, name) = (self.served, self.name);
         // Compilation does not count.
-        let mut left = within;
+        let mut left = timeout;
         for _ in 0..PREPARATIONS_MAX {
             let before = stays()?;
             let ready = prepare_load(
@@ -102,7 +102,7 @@ impl<'a> Replacement<'a> {
         Err(Refusal::new(Kind::Conflict, what).help("try again").into())
     }
 
-    fn replace_here(self, within: Duration) -> Result<Details, Failed> {
+    fn replace_here(self, timeout: Duration) -> Result<Details, Failed> {
         let (served, name) = (self.served, self.name);
         let host = &served.host;
         host.live(name)?;
@@ -124,7 +124,7 @@ impl<'a> Replacement<'a> {
                 exclusive: old.exclusive.is_some(),
             })
         };
-        let (mut ready, _coming, within) = self.prepare_in_turn(within, stays)?;
+        let (mut ready, _coming, timeout) = self.prepare_in_turn(timeout, stays)?;
         let (mut kept, mut entered) = (Ok(()), Ok(()));
         let paused = ready.request.paused;
         let journal = served.store.as_ref().map(|memory| memory.journal());
@@ -152,7 +152,7 @@ impl<'a> Replacement<'a> {
                 journal.record_start(name);
             }
         };
-        let new = next.and_then(|next| Ok(host.replace(next, paused, within, takes_over)?));
+        let new = next.and_then(|next| Ok(host.replace(next, paused, timeout, takes_over)?));
         drop(replaces);
         if let Some(journal) = journal {
             match &new {
@@ -164,7 +164,7 @@ impl<'a> Replacement<'a> {
         kept.map_err(not_saved)?;
         entered.map_err(|e| not_entered(&ready.request.directory, &e))?;
         let (number, admission) = (new.number, new.admission.clone());
-        let anew = new.versions.state_reset.get().cloned().unwrap_or_default();
+        let state_reset = new.versions.state_reset.get().cloned().unwrap_or_default();
         drop(new);
         let seen = host.list().into_iter().find(|a| a.number == number);
         let seen =
@@ -173,7 +173,7 @@ impl<'a> Replacement<'a> {
             diagnostics: ready.prepared.diagnostics,
             text: ready.prepared.text,
             admission,
-            anew,
+            state_reset,
             ..Details::from(&seen)
         })
     }
@@ -199,7 +199,7 @@ impl<'a> Replacement<'a> {
     fn replace_isolated(
         mut self,
         isolated: &Arc<Isolated>,
-        within: Duration,
+        timeout: Duration,
     ) -> Result<Details, Failed> {
         self.load.isolate = true;
         let stays = || {
@@ -215,10 +215,10 @@ impl<'a> Replacement<'a> {
             })
         };
         let (served, name) = (self.served, self.name);
-        let (ready, _coming, within) = self.prepare_in_turn(within, stays)?;
+        let (ready, _coming, timeout) = self.prepare_in_turn(timeout, stays)?;
         let naming = lock(&served.name_lock);
         output_conflicts::check_outputs(served, std::slice::from_ref(&ready), Some(name))?;
-        isolated.begin_replacing(ready.settings(), within)?;
+        isolated.begin_replacing(ready.settings(), timeout)?;
         drop(naming);
         let (memory, of, request) = (served.store.clone(), isolated.clone(), ready.request);
         let asked = request.clone();
@@ -228,14 +228,14 @@ impl<'a> Replacement<'a> {
                 .as_ref()
                 .map(|memory| memory.start_replacing(&of.name, &request));
             let replaced = replace();
-            let comes = match &replaced {
+            let pending = match &replaced {
                 Ok(_) => false,
-                Err(failed) if failed.comes => true,
+                Err(failed) if failed.pending => true,
                 Err(_) => return replaced,
             };
             // It may have been paused or started since. Its status is requested before the lock is taken.
             of.details();
-            let is_paused = || stays_paused(of.last_state(), comes);
+            let is_paused = || stays_paused(of.last_state(), pending);
             let kept = memory.as_ref().map_or(Ok(()), |memory| {
                 memory.save_next(&of.name, of.number, &request, is_paused)
             });
@@ -247,7 +247,7 @@ impl<'a> Replacement<'a> {
                 (replaced, kept) => kept.map_err(Failed::from).and(replaced),
             }
         };
-        let details = isolated.replace(&asked, within, remembered)?;
+        let details = isolated.replace(&asked, timeout, remembered)?;
         Ok(Details {
             diagnostics: ready.prepared.diagnostics,
             text: ready.prepared.text,
@@ -257,11 +257,11 @@ impl<'a> Replacement<'a> {
 }
 
 /// Whether the next host loads it paused. While the new version only `comes`, an end is that of the old version.
-fn stays_paused(state: State, comes: bool) -> bool {
+fn stays_paused(state: State, pending: bool) -> bool {
     match state {
         State::Paused | State::Loaded => true,
         State::Running => false,
-        _ => comes,
+        _ => pending,
     }
 }
 
@@ -273,7 +273,7 @@ impl InheritedSettings {
             input: asked.input.clone().or_else(|| self.input.clone()),
             output: asked.output.clone().or_else(|| self.output.clone()),
             rate: asked.rate.or(self.limits.rate),
-            share: asked.share.or(self.limits.share),
+            cpus: asked.cpus.or(self.limits.cpus),
             priority: match asked.priority {
                 0 => self.priority,
                 said => said,

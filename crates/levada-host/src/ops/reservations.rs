@@ -4,7 +4,7 @@
 use crate::model::error::{Kind, Refusal};
 use crate::ops::state::ServerState;
 use crate::protocol::timeout::timeout_from;
-use crate::protocol::{Away, AwayRequest, Failed, WITHIN};
+use crate::protocol::{CoreReservation, CoreReservationRequest, Failed, REQUEST_TIMEOUT_S};
 use crate::util::lock::lock;
 use std::collections::HashMap;
 use std::io::{PipeReader, PipeWriter};
@@ -93,17 +93,17 @@ fn wait_for(process: &OwnedFd, over: &PipeReader) {
 pub(crate) fn leave_core(
     served: &Arc<ServerState>,
     cpu: i32,
-    asked: &AwayRequest,
-) -> Result<Away, Failed> {
-    let within = timeout_from(asked.within, WITHIN)?;
+    asked: &CoreReservationRequest,
+) -> Result<CoreReservation, Failed> {
+    let timeout = timeout_from(asked.timeout, REQUEST_TIMEOUT_S)?;
     let worker = worker_on(served, cpu)?;
     let process = watch(asked.process)?;
     let (over, lasts) = std::io::pipe()
         .map_err(|e| Refusal::new(Kind::Limit, format!("there can be no pipe: {e}")))?;
-    served.host.vacate_core(worker, within)?;
+    served.host.vacate_core(worker, timeout)?;
     let number = served.reservations.add(worker, lasts);
     let watched = served.clone();
-    let watcher = std::thread::Builder::new().name("levada/away".to_string());
+    let watcher = std::thread::Builder::new().name("levada/reservation".to_string());
     let started = watcher.spawn(move || {
         wait_for(&process, &over);
         if watched.reservations.remove(worker, Some(number)) {
@@ -114,16 +114,16 @@ pub(crate) fn leave_core(
         served.host.return_core(worker);
         return Err(Refusal::new(Kind::Limit, "a thread cannot be started").into());
     }
-    Ok(Away { cpu, worker })
+    Ok(CoreReservation { cpu, worker })
 }
 
 /// Takes a reserved core back.
-pub(crate) fn take_core_back(served: &ServerState, cpu: i32) -> Result<Away, Failed> {
+pub(crate) fn take_core_back(served: &ServerState, cpu: i32) -> Result<CoreReservation, Failed> {
     let worker = worker_on(served, cpu)?;
     if !served.reservations.remove(worker, None) {
-        let what = format!("core {cpu} is not away");
+        let what = format!("core {cpu} is not reserved");
         return Err(Refusal::new(Kind::Unknown, what).into());
     }
     served.host.return_core(worker);
-    Ok(Away { cpu, worker })
+    Ok(CoreReservation { cpu, worker })
 }

@@ -31,7 +31,12 @@ pub fn to_restore(served: &ServerState) -> Option<ToRestore> {
     let wanted = memory.unrestored().into_iter().filter(|name| {
         let held = memory.quarantine_reason(name).filter(|_| !all);
         if let Some(why) = &held {
-            emit_not_restored(served, EventKind::Held, name, &format!("held back: {why}"));
+            emit_not_restored(
+                served,
+                EventKind::Quarantined,
+                name,
+                &format!("held back: {why}"),
+            );
         }
         held.is_none()
     });
@@ -65,7 +70,7 @@ pub fn restore(served: &ServerState, ToRestore { first, last }: ToRestore) {
 
 /// A request to load it, with a client that waits.
 struct ResumeRequest {
-    within: Duration,
+    timeout: Duration,
     /// A restore would load it in any case.
     due: bool,
 }
@@ -80,16 +85,16 @@ fn load_restored(
     let journal = memory.journal();
     let load = |mut request: LoadRequest| {
         // The previous host had admitted it; this one may have reserved rates since.
-        request.anyway |= asks.as_ref().is_none_or(|asks| asks.due);
+        request.force |= asks.as_ref().is_none_or(|asks| asks.due);
         let why = match &asks {
             Some(asks) => {
                 request.paused = false;
-                request.within = Some(asks.within.as_secs_f64());
+                request.timeout = Some(asks.timeout.as_secs_f64());
                 Cause::Resumed
             }
             None => {
                 // The timeout of the load was for the client of that time.
-                request.within = None;
+                request.timeout = None;
                 Cause::Restored
             }
         };
@@ -133,7 +138,7 @@ fn load_restored(
 pub fn resume_not_restored(
     served: &ServerState,
     name: &str,
-    within: Duration,
+    timeout: Duration,
 ) -> Result<bool, Failed> {
     let Some(memory) = served.store.as_ref().filter(|m| m.is_unrestored(name)) else {
         return Ok(false);
@@ -146,7 +151,7 @@ pub fn resume_not_restored(
     if !memory.is_unrestored(name) || is_live(served, name) {
         return Ok(false);
     }
-    load_restored(served, memory, name, Some(ResumeRequest { within, due }))?;
+    load_restored(served, memory, name, Some(ResumeRequest { timeout, due }))?;
     Ok(true)
 }
 
@@ -155,10 +160,10 @@ pub fn resume_not_restored(
 pub fn wait_loaded(
     served: &ServerState,
     name: &str,
-    within: Duration,
+    timeout: Duration,
 ) -> Result<Duration, Refusal> {
     let lives = || is_live(served, name);
-    let left = served.pending.wait(name, within, lives)?;
+    let left = served.pending.wait(name, timeout, lives)?;
     not_restored_error(served, name).map_or(Ok(left), Err)
 }
 

@@ -85,7 +85,7 @@ impl ServerState {
         let told = |(name, why): (String, String)| Application {
             network: memory.read(&name).map_or(String::new(), |r| r.network),
             name,
-            state: State::Held,
+            state: State::Quarantined,
             outcome: Some(why),
             ..Application::default()
         };
@@ -100,10 +100,10 @@ impl ServerState {
     }
 
     /// Stops all; returns the names of those with a last firing that has not ended within that time.
-    pub fn stop_timeout(&self, within: Duration) -> Vec<String> {
+    pub fn stop_timeout(&self, timeout: Duration) -> Vec<String> {
         std::thread::scope(|scope| {
-            let isolated = scope.spawn(|| self.isolated.stop_timeout(within));
-            let mut lasting = self.host.stop_timeout(within);
+            let isolated = scope.spawn(|| self.isolated.stop_timeout(timeout));
+            let mut lasting = self.host.stop_timeout(timeout);
             lasting.extend(isolated.join().unwrap_or_default());
             lasting
         })

@@ -7,16 +7,16 @@ use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
 use crate::ops::load::is_live;
 use crate::ops::state::ServerState;
-use crate::protocol::{Failed, Unloaded, WITHIN};
+use crate::protocol::{Failed, REQUEST_TIMEOUT_S, Unloaded};
 use std::io;
 use std::time::Duration;
 
-/// Unloads the application of this name: ends it immediately (`now`), or drains it within the timeout `within`.
+/// Unloads the application of this name: ends it immediately (`now`), or drains it within the timeout `timeout`.
 pub fn unload_by_name(
     served: &ServerState,
     name: String,
     now: bool,
-    within: Duration,
+    timeout: Duration,
 ) -> Result<Unloaded, Failed> {
     let memory = served.store.as_ref();
     let is_here = || served.isolated.find(&name).is_some() || served.host.find(&name).is_ok();
@@ -35,15 +35,15 @@ pub fn unload_by_name(
         Some(Ok(false)) | None => {}
     }
     // An immediate end need not wait for its start.
-    let within = match now {
-        true => within,
+    let timeout = match now {
+        true => timeout,
         false => {
             let lives = || is_live(served, &name);
-            served.pending.wait(&name, within, lives)?
+            served.pending.wait(&name, timeout, lives)?
         }
     };
     if let Some(isolated) = served.isolated.find(&name) {
-        return unload_isolated(served, &isolated, now, within);
+        return unload_isolated(served, &isolated, now, timeout);
     }
     let (mut numbers, mut marked) = (Vec::new(), Ok(()));
     let goes = |number| {
@@ -52,7 +52,7 @@ pub fn unload_by_name(
             marked = memory.mark_unloading(&name, number);
         }
     };
-    let ended = served.host.unload(&name, now, within, goes);
+    let ended = served.host.unload(&name, now, timeout, goes);
     let ended = ended.map_err(|refusal| not_marked(refusal.into(), &marked))?;
     let mut saved = Ok(());
     for number in numbers.into_iter().chain([ended.number]) {
@@ -90,7 +90,7 @@ fn not_marked(failed: Failed, marked: &io::Result<()>) -> Failed {
 
 /// Unloads all applications that have ended or failed.
 pub fn unload_ended(served: &ServerState) -> Result<Vec<Unloaded>, Failed> {
-    let within = Duration::from_secs_f64(WITHIN);
+    let timeout = Duration::from_secs_f64(REQUEST_TIMEOUT_S);
     let (mut gone, mut failed) = (Vec::new(), None);
     for (name, ended) in served.host.unload_ended() {
         if let Some(memory) = &served.store
@@ -106,7 +106,7 @@ pub fn unload_ended(served: &ServerState) -> Result<Vec<Unloaded>, Failed> {
         }
         let state = isolated.details().application.state;
         if matches!(state, State::Ended | State::Failed) {
-            match unload_isolated(served, &isolated, true, within) {
+            match unload_isolated(served, &isolated, true, timeout) {
                 Ok(unloaded) => gone.push(unloaded),
                 Err(why) if why.kind == Some(Kind::NotSaved) => drop(failed.get_or_insert(why)),
                 // It was unloaded by another request, which reports it.
@@ -121,13 +121,13 @@ fn unload_isolated(
     served: &ServerState,
     isolated: &Isolated,
     now: bool,
-    within: Duration,
+    timeout: Duration,
 ) -> Result<Unloaded, Failed> {
     let (name, number) = (isolated.name.as_str(), isolated.number);
     let memory = served.store.as_ref();
     let marked = memory.map_or(Ok(()), |memory| memory.mark_unloading(name, number));
     let events = served.host.events();
-    let unloaded = served.isolated.unload(isolated, now, within, events);
+    let unloaded = served.isolated.unload(isolated, now, timeout, events);
     let unloaded = unloaded.inspect_err(|_| {
         let state = isolated.details().application.state;
         if let Some(memory) = memory

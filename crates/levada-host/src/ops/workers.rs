@@ -20,10 +20,10 @@ pub(crate) fn workers(served: &ServerState, all: &[AppEntry]) -> Vec<Worker> {
             Worker {
                 worker,
                 cpu: read.cpu,
-                open: read.available,
+                available: read.available,
                 busy: read.busy_ns as f64 / 1e9,
                 asleep: read.sleep_ns as f64 / 1e9,
-                lost: read.preempted_ns as f64 / 1e9,
+                preempted: read.preempted_ns as f64 / 1e9,
                 activations: read.activations,
                 sleeps: read.sleeps,
                 lease: leases.get(&read.cpu).cloned(),

@@ -40,7 +40,7 @@ const JOURNAL_BYTES_MAX: u64 = 1 << 20;
 
 /// The file that says why an application is quarantined.
 pub(crate) fn quarantine_file(name: &str) -> String {
-    format!("{name}.held")
+    format!("{name}.quarantined")
 }
 
 #[derive(Clone, Debug)]
@@ -502,9 +502,9 @@ mod tests {
         assert!(text().ends_with("begins a\nbegins b\nsettled b\n"));
         let (_, said) = Journal::open(&opened(folder.path()), &kept).unwrap();
         assert_eq!(said.guilty.unwrap().0, "a");
-        std::fs::write(folder.path().join("a.held"), "why").unwrap();
+        std::fs::write(folder.path().join("a.quarantined"), "why").unwrap();
         journal.await_settled();
-        assert!(!folder.path().join("a.held").exists());
+        assert!(!folder.path().join("a.quarantined").exists());
         assert_eq!(text().lines().count(), 1);
         journal.close().unwrap();
         journal.record_start("a");

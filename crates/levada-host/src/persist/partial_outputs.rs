@@ -63,7 +63,7 @@ pub fn remove_all_soon(mut outputs: Vec<PathBuf>) {
     };
     // If no thread can be started, they stay, which does no harm.
     let _ = std::thread::Builder::new()
-        .name("halves".into())
+        .name("partial-cleanup".into())
         .spawn(until_gone);
 }
 

@@ -279,13 +279,16 @@ mod tests {
                 Some(100 << 20)
             );
         }
-        let all = json!({"memory": null, "rate": "25", "share": "0.5", "within": "3", "any_sizes": "7",
+        let all = json!({"memory": null, "rate": "25", "cpus": "0.5", "timeout": "3", "random_buffer_sizes": "7",
             "set": {"n": 3, "on": true, "x": 0.5, "s": "text"}, "option": {"port": 80},
             "arguments": [1, "-v", -2.5]});
         let read_all = read(all).unwrap();
         assert_eq!(read_all.memory, None);
-        assert_eq!((read_all.rate, read_all.share), (Some(25.0), Some(0.5)));
-        assert_eq!((read_all.within, read_all.any_sizes), (Some(3.0), Some(7)));
+        assert_eq!((read_all.rate, read_all.cpus), (Some(25.0), Some(0.5)));
+        assert_eq!(
+            (read_all.timeout, read_all.random_buffer_sizes),
+            (Some(3.0), Some(7))
+        );
         let set: Vec<&str> = read_all.set.values().map(String::as_str).collect();
         assert_eq!(set, ["3", "true", "text", "0.5"]);
         assert_eq!(read_all.option["port"], "80");

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use utoipa::{IntoParams, ToSchema};
 
 /// Default timeout of a request, in seconds.
-pub const WITHIN: f64 = 30.0;
+pub const REQUEST_TIMEOUT_S: f64 = 30.0;
 
 /// Default timeout of checking and compiling, in seconds: large networks take minutes.
-pub const COMPILES_WITHIN: f64 = 1800.0;
+pub const COMPILE_TIMEOUT_S: f64 = 1800.0;
 
 /// An application to be loaded: a network, or a C program. Relative paths start at `directory`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
@@ -68,16 +68,16 @@ pub struct LoadRequest {
     pub native: Vec<String>,
     /// Omit the checks of array indices.
     pub unchecked: bool,
-    /// Action on an out-of-range list index: fault or nearest.
+    /// Action on an out-of-range list index: fault or clamp.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub outside: Option<String>,
+    pub out_of_bounds: Option<String>,
     /// Choose random channel sizes from this seed.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "lenient::number"
     )]
     #[schema(value_type = Option<lenient::Amount>)]
-    pub any_sizes: Option<u64>,
+    pub random_buffer_sizes: Option<u64>,
     /// Do not fuse actors.
     pub no_fuse: bool,
     /// Memory limit in bytes. The load is refused if it needs more; an isolated application's process is limited to
@@ -101,9 +101,9 @@ pub struct LoadRequest {
         deserialize_with = "lenient::number"
     )]
     #[schema(value_type = Option<lenient::Amount>)]
-    pub share: Option<f64>,
+    pub cpus: Option<f64>,
     /// Load it even if that breaks a reserved rate.
-    pub anyway: bool,
+    pub force: bool,
     /// Give it a core that no other application of the host uses.
     pub exclusive: bool,
     /// A file with workers for its actors: a placement (TOML) or a mapping of Orcc (XML).
@@ -112,7 +112,7 @@ pub struct LoadRequest {
     /// Load that other processes put on the core of each worker, if known: 0.5 is half of the core; the sum of several
     /// may exceed 1. Its actors start where most capacity is left. Not allowed in a manifest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<f64>,
+    pub core_usage_by_others: Vec<f64>,
     /// Run it in a child process, where it cannot harm the others.
     pub isolate: bool,
     /// Load it paused: it starts when it is resumed.
@@ -123,7 +123,7 @@ pub struct LoadRequest {
         deserialize_with = "lenient::number"
     )]
     #[schema(value_type = Option<lenient::Amount>)]
-    pub within: Option<f64>,
+    pub timeout: Option<f64>,
 }
 
 /// Several applications.
@@ -148,7 +148,7 @@ pub struct ReplaceRequest {
         deserialize_with = "lenient::number"
     )]
     #[schema(value_type = Option<lenient::Amount>)]
-    pub within: Option<f64>,
+    pub timeout: Option<f64>,
 }
 
 /// How an application is unloaded.
@@ -159,7 +159,7 @@ pub struct UnloadQuery {
     /// End it immediately instead of draining it.
     pub now: bool,
     /// Timeout of the response, in seconds; default 30. Draining continues after it.
-    pub within: Option<f64>,
+    pub timeout: Option<f64>,
 }
 
 /// Timeout of a request that takes no time itself.
@@ -169,16 +169,16 @@ pub struct UnloadQuery {
 pub struct AnswerQuery {
     /// In seconds. Default: 2 for the response of an isolated application's process, and 30 for an application that is
     /// still being loaded.
-    pub within: Option<f64>,
+    pub timeout: Option<f64>,
 }
 
 /// Timeout of a response.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
-pub struct WithinQuery {
+pub struct TimeoutQuery {
     /// In seconds; default 30. The request takes effect even if it expires.
-    pub within: Option<f64>,
+    pub timeout: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -197,23 +197,23 @@ pub struct EventsQuery {
 #[serde(deny_unknown_fields)]
 pub struct MoveRequest {
     pub actor: String,
-    /// Move the actor to this worker and pin it there. Either this or `free` must be given.
+    /// Move the actor to this worker and pin it there. Either this or `unpin` must be given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<u32>,
     /// Unpin the actor: the mapper may move it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub free: bool,
+    pub unpin: bool,
 }
 
 /// The process that a core is reserved for.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AwayRequest {
+pub struct CoreReservationRequest {
     /// The core is returned when this process ends.
     pub process: i32,
     /// Timeout for vacating the core, in seconds; default 30. On timeout nothing has changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub within: Option<f64>,
+    pub timeout: Option<f64>,
 }
 
 /// Processes by their numbers.

@@ -29,7 +29,7 @@ pub struct HostInfo {
     pub preparing: usize,
     /// Applications that the previous host had loaded and this one has not restored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left: Vec<String>,
+    pub not_restored: Vec<String>,
 }
 
 /// An application, without its actors and channels.
@@ -48,7 +48,7 @@ pub struct Application {
     /// Of an isolated application that does not answer, or has ended without a report: seconds from its
     /// start to the last report, from which the other values are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told_after: Option<f64>,
+    pub last_report_s: Option<f64>,
     /// Memory for state and channels, in bytes; 0 when it has ended. After a load: the initial size.
     pub memory: u64,
     pub actors: usize,
@@ -62,18 +62,18 @@ pub struct Application {
     pub progress: Option<Progress>,
     /// Reserved rate, and measured rate, in units per second.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub promised: Option<f64>,
+    pub reserved_rate: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pace: Option<f64>,
+    pub measured_rate: Option<f64>,
     /// Whether the measured rate is below the reserved rate while it does not wait for its own input or output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub is_late: Option<bool>,
-    /// Number of times that this began: the event `late`.
+    pub rate_missed: Option<bool>,
+    /// Number of times that this began: the event `rate_missed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub late: Option<u64>,
+    pub rate_miss_count: Option<u64>,
     /// CPU quota in cores.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub share: Option<f64>,
+    pub cpus: Option<f64>,
     /// How it ended, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
@@ -109,7 +109,7 @@ pub struct Details {
     pub admission: Option<Admission>,
     /// State that actors could not take over from the previous version, and why; after a replacement only.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub anew: Vec<String>,
+    pub state_reset: Vec<String>,
     /// Warnings of the compiler; after a load only.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(value_type = Vec<Object>)]
@@ -159,7 +159,7 @@ pub struct Unloaded {
     pub seconds: f64,
     /// As in `Application`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told_after: Option<f64>,
+    pub last_report_s: Option<f64>,
     pub firings: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
@@ -178,14 +178,14 @@ pub struct Worker {
     /// The core that it is pinned to; -1: none.
     pub cpu: i32,
     /// Whether its core is shared by all applications; otherwise it is reserved.
-    pub open: bool,
+    pub available: bool,
     /// Seconds that it ran actors, and that it slept.
     pub busy: f64,
     pub asleep: f64,
     /// Steal time in seconds: an actor was running, but other programs had the core. Not included in `busy` or
     /// `asleep`.
     #[serde(default)]
-    pub lost: f64,
+    pub preempted: f64,
     pub activations: u64,
     pub sleeps: u64,
     /// The lease of its core; none: no other program has ever requested it.
@@ -209,15 +209,15 @@ pub struct Lease {
     /// Number of processes that wait for it.
     pub waiting: u32,
     /// Times that a holder passed it to a waiting process.
-    pub given: u64,
+    pub transfers: u64,
     /// Times that it was taken from a holder that did not respond.
-    pub seized: u64,
+    pub preempted: u64,
     /// Times that it was taken from a holder that was idle or had ended.
-    pub left: u64,
+    pub reclaimed_idle: u64,
     /// Times that a thread waited for it; total and longest wait in seconds.
     pub waits: u64,
-    pub waited: f64,
-    pub longest: f64,
+    pub waited_s: f64,
+    pub longest_s: f64,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
@@ -271,7 +271,7 @@ pub struct Failed {
     pub text: String,
     /// The request will take effect later: the new version starts when the old one has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub comes: bool,
+    pub pending: bool,
     /// The result of the admission check, if that is the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<Box<Admission>>,
@@ -302,14 +302,14 @@ impl Application {
     /// Its process has not reported for `ago`. The elapsed seconds are known anyway.
     pub(crate) fn mark_silent(&mut self, ago: Duration) {
         if self.state != State::Loaded {
-            self.told_after.get_or_insert(self.seconds);
+            self.last_report_s.get_or_insert(self.seconds);
             self.seconds += ago.as_secs_f64();
         }
     }
 
     /// Seconds since its process has last reported, if the process does not answer and has not ended.
     pub fn silent_for(&self) -> Option<f64> {
-        let after = self.told_after.filter(|_| self.outcome.is_none())?;
+        let after = self.last_report_s.filter(|_| self.outcome.is_none())?;
         Some(self.seconds - after)
     }
 }
@@ -321,7 +321,7 @@ impl Unloaded {
             name,
             outcome: "forgotten".to_string(),
             seconds: 0.0,
-            told_after: None,
+            last_report_s: None,
             firings: 0,
             progress: None,
             unconsumed: Vec::new(),
@@ -334,7 +334,7 @@ impl Unloaded {
             name,
             outcome: ended.outcome.text(),
             seconds: ended.seconds,
-            told_after: None,
+            last_report_s: None,
             firings: ended.counters.actors.iter().map(|a| a.firings).sum(),
             progress: ended.progress.map(Progress::from),
             unconsumed: ended.unconsumed.channels,
@@ -345,7 +345,7 @@ impl Unloaded {
 
 /// A core that is reserved for another process.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
-pub struct Away {
+pub struct CoreReservation {
     pub cpu: i32,
     pub worker: u32,
 }
@@ -380,7 +380,7 @@ impl From<Refusal> for Failed {
         Failed {
             error: r.what,
             help: r.help,
-            comes: r.comes,
+            pending: r.pending,
             admission: r.admission,
             kind: Some(r.kind),
             ..Failed::default()

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 /// The timeout of a request, given in seconds; `usual` is the default in seconds.
 pub(crate) fn timeout_from(given: Option<f64>, usual: f64) -> Result<Duration, Refusal> {
-    let within = given.unwrap_or(usual);
-    Duration::try_from_secs_f64(within)
-        .map(|within| within.min(TIMEOUT_MAX))
+    let timeout = given.unwrap_or(usual);
+    Duration::try_from_secs_f64(timeout)
+        .map(|timeout| timeout.min(TIMEOUT_MAX))
         .map_err(|e| {
-            let within = levada_map::format_number(within);
-            Refusal::new(Kind::Wrong, format!("within={within} is no time: {e}"))
+            let timeout = levada_map::format_number(timeout);
+            Refusal::new(Kind::Wrong, format!("timeout={timeout} is no time: {e}"))
         })
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 /// Longer timeouts are clamped to this, which can be added to a time.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(1 << 20);
 
-pub fn deadline(within: Duration) -> Instant {
-    Instant::now() + within.min(TIMEOUT_MAX)
+pub fn deadline(timeout: Duration) -> Instant {
+    Instant::now() + timeout.min(TIMEOUT_MAX)
 }
 
 #[cfg(test)]

@@ -251,13 +251,13 @@ impl Balancer {
         let mean = self.loads()?;
         let machine = self.available_machine();
         let now = bottleneck(&mean, &machine, &seats);
-        if let Some(promised) = self.predicted.take() {
+        if let Some(reserved) = self.predicted.take() {
             // The move failed if the bottleneck is neither near the balanced load nor near the
             // prediction. Balance counts because more work in the same time raises the bottleneck
             // as well.
             let even = mean.busy.iter().sum::<f64>() / machine.capacity();
             let kept =
-                now <= even.max(f64::MIN_POSITIVE) * (1.0 + GAIN_MIN) || now < promised * 1.2;
+                now <= even.max(f64::MIN_POSITIVE) * (1.0 + GAIN_MIN) || now < reserved * 1.2;
             self.wait = if kept {
                 self.usual_wait()
             } else {

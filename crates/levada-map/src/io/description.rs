@@ -60,14 +60,14 @@ struct AppSpec {
     unit: String,
     #[serde(default)]
     priority: i32,
-    promise: Option<f64>,
-    share: Option<f64>,
+    reserve_rate: Option<f64>,
+    cpus: Option<f64>,
     rate: Option<f64>,
     #[serde(default)]
     exclusive: Vec<u32>,
-    course_units: Option<f64>,
-    course_begin: Option<f64>,
-    course_scatter: Option<f64>,
+    profile_units: Option<f64>,
+    profile_start: Option<f64>,
+    profile_spread: Option<f64>,
     #[serde(default)]
     actor: Vec<ActorSpec>,
     #[serde(default)]
@@ -84,7 +84,7 @@ struct ActorSpec {
     pin: Option<u32>,
     core: Option<u32>,
     #[serde(default)]
-    course: Vec<f64>,
+    cost_profile: Vec<f64>,
 }
 
 #[derive(Deserialize)]
@@ -294,8 +294,8 @@ impl AppSpec {
             name: self.name.clone(),
             unit: self.unit.clone(),
             priority: clamp_priority(self.priority),
-            promise: self.promise,
-            share: self.share,
+            reserved_rate: self.reserve_rate,
+            cpus: self.cpus,
             actors: self.actor.iter().map(actor).collect(),
             channels,
             cost_profile: self.cost_profile()?,
@@ -304,37 +304,38 @@ impl AppSpec {
 
     fn cost_profile(&self) -> Result<Option<CostProfile>, Problem> {
         let wrong = |what: String, help: &str| Err(Problem::new(what, help));
-        let Some(units) = self.course_units else {
-            let varies = self.actor.iter().any(|a| !a.course.is_empty());
-            let more = self.course_begin.or(self.course_scatter).is_some();
+        let Some(units) = self.profile_units else {
+            let varies = self.actor.iter().any(|a| !a.cost_profile.is_empty());
+            let more = self.profile_start.or(self.profile_spread).is_some();
             return if varies || more {
                 wrong(
-                    format!("{} has a course without a number of units", self.name),
-                    "write course_units",
+                    format!("{} has a cost profile without a number of units", self.name),
+                    "write profile_units",
                 )
             } else {
                 Ok(None)
             };
         };
-        let begin = self.course_begin.unwrap_or(0.0);
+        let begin = self.profile_start.unwrap_or(0.0);
         if !(begin.is_finite() && begin >= 0.0) {
             return wrong(
-                format!("{}: course_begin is {begin}", self.name),
-                "write the unit of the course at which the application starts",
+                format!("{}: profile_start is {begin}", self.name),
+                "write the unit of the cost profile at which the application starts",
             );
         }
-        let scatter = self.course_scatter.unwrap_or(0.0);
+        let scatter = self.profile_spread.unwrap_or(0.0);
         if !(0.0..=1.0).contains(&scatter) {
             return wrong(
-                format!("{}: course_scatter is {scatter}", self.name),
+                format!("{}: profile_spread is {scatter}", self.name),
                 "write the fraction by which costs vary between steps, from 0 to 1",
             );
         }
         let costs = self.actor.iter();
-        let costs = costs.map(|a| (a.name.as_str(), a.course.clone()));
-        let course = CostProfile::new(units, costs.collect());
-        let course = course.map_err(|p| Problem::new(format!("{}: {}", self.name, p.what), p.help));
-        Ok(Some(course?.starting_at(begin).with_spread(scatter)))
+        let costs = costs.map(|a| (a.name.as_str(), a.cost_profile.clone()));
+        let profile = CostProfile::new(units, costs.collect());
+        let profile =
+            profile.map_err(|p| Problem::new(format!("{}: {}", self.name, p.what), p.help));
+        Ok(Some(profile?.starting_at(begin).with_spread(scatter)))
     }
 }
 
@@ -377,15 +378,15 @@ pub fn description_text(described: &Description) -> String {
         let begin = app.cost_profile.as_ref().map(CostProfile::start);
         let scatter = app.cost_profile.as_ref().map(CostProfile::spread);
         for (name, value) in [
-            ("promise", app.promise),
-            ("share", app.share),
+            ("reserve_rate", app.reserved_rate),
+            ("cpus", app.cpus),
             ("rate", described.rates.get(i).copied().flatten()),
             (
-                "course_units",
+                "profile_units",
                 app.cost_profile.as_ref().map(CostProfile::units),
             ),
-            ("course_begin", begin.filter(|&b| b > 0.0)),
-            ("course_scatter", scatter.filter(|&s| s > 0.0)),
+            ("profile_start", begin.filter(|&b| b > 0.0)),
+            ("profile_spread", scatter.filter(|&s| s > 0.0)),
         ] {
             if let Some(value) = value {
                 let _ = writeln!(out, "{name} = {value:?}");
@@ -415,7 +416,7 @@ pub fn description_text(described: &Description) -> String {
             if !costs.is_empty() {
                 // Without a decimal point, since there are many numbers.
                 let costs: Vec<String> = costs.iter().map(f64::to_string).collect();
-                let _ = write!(out, ", course = [{}]", costs.join(", "));
+                let _ = write!(out, ", cost_profile = [{}]", costs.join(", "));
             }
             let _ = writeln!(out, " }},");
         }

@@ -41,7 +41,7 @@ impl CostProfile {
         let wrong = |what: String, help: &str| Err(Problem::new(what, help));
         if !(units.is_finite() && units > 0.0 && units <= 1e15) {
             return wrong(
-                format!("a course of {units} units"),
+                format!("a cost profile of {units} units"),
                 "write the number of units that it covers, above 0",
             );
         }
@@ -49,26 +49,26 @@ impl CostProfile {
         for (name, costs) in costs.iter().filter(|(_, costs)| !costs.is_empty()) {
             if let Some(cost) = costs.iter().find(|c| !(0.0..=COST_MAX).contains(*c)) {
                 return wrong(
-                    format!("in the course of {name} a part costs {cost}"),
+                    format!("in the cost profile of {name} a part costs {cost}"),
                     "write numbers of 0 or more, such as percentages of the mean",
                 );
             }
             if costs.iter().sum::<f64>() < 1e-3 {
                 return wrong(
-                    format!("the course of {name} costs nothing"),
+                    format!("the cost profile of {name} costs nothing"),
                     "leave it out if the cost is constant",
                 );
             }
             if costs.len() > PARTS_MAX {
                 return wrong(
-                    format!("the course of {name} has {} parts", costs.len()),
+                    format!("the cost profile of {name} has {} parts", costs.len()),
                     "write at most 65536",
                 );
             }
             if parts != 0 && costs.len() != parts {
                 return wrong(
                     format!(
-                        "the course of {name} has {} parts, another {parts}",
+                        "the cost profile of {name} has {} parts, another {parts}",
                         costs.len()
                     ),
                     "use the same number of parts for all actors of an application",
@@ -78,8 +78,8 @@ impl CostProfile {
         }
         if parts == 0 {
             return wrong(
-                format!("a course of {units} units, and no actor has one"),
-                "give a course for at least one actor, or no units",
+                format!("a cost profile of {units} units, and no actor has one"),
+                "give a cost profile for at least one actor, or no units",
             );
         }
         let actors = costs
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_cost_of_an_interval_is_the_sum_of_its_parts() {
-        let course = CostProfile::new(4.0, vec![("a", vec![0.0, 100.0]), ("b", vec![])]).unwrap();
+        let profile = CostProfile::new(4.0, vec![("a", vec![0.0, 100.0]), ("b", vec![])]).unwrap();
         // Two units at cost 0, then two units at twice the mean.
         let near = |is: f64, should: f64| assert!((is - should).abs() < 1e-9, "{is}, not {should}");
         for (from, to, takes) in [
@@ -179,17 +179,17 @@ mod tests {
             (3.0, 9.0, 6.0),
             (2.25, 2.5, 0.5),
         ] {
-            near(course.excess(0, from, to) + (to - from), takes);
+            near(profile.excess(0, from, to) + (to - from), takes);
             near(
-                course.starting_at(2.0).excess(0, from + 2.0, to + 2.0) + (to - from),
+                profile.starting_at(2.0).excess(0, from + 2.0, to + 2.0) + (to - from),
                 takes,
             );
             near(
-                course.starting_at(9.0).excess(0, from + 3.0, to + 3.0) + (to - from),
+                profile.starting_at(9.0).excess(0, from + 3.0, to + 3.0) + (to - from),
                 takes,
             );
-            near(course.excess(1, from, to), 0.0);
-            near(course.excess(2, from, to), 0.0);
+            near(profile.excess(1, from, to), 0.0);
+            near(profile.excess(2, from, to), 0.0);
         }
     }
 

@@ -74,9 +74,9 @@ pub struct App {
     /// Within the range of [`clamp_priority`].
     pub priority: i32,
     /// Reserved rate, in units per second.
-    pub promise: Option<f64>,
+    pub reserved_rate: Option<f64>,
     /// Upper limit of CPU usage in cores: 0.5 is half a core.
-    pub share: Option<f64>,
+    pub cpus: Option<f64>,
     pub actors: Vec<Actor>,
     pub channels: Vec<Channel>,
     /// How the cost of its actors varies along the stream, if known.
@@ -108,14 +108,17 @@ impl App {
     /// The maximum rate (units per second) by reserved rate and CPU limit, if a unit takes `work`
     /// nanoseconds.
     pub(crate) fn rate_limit(&self, work: f64) -> Option<f64> {
-        let by_share = self.share.map(|share| share * NS_PER_S / work);
-        self.promise.into_iter().chain(by_share).reduce(f64::min)
+        let by_share = self.cpus.map(|share| share * NS_PER_S / work);
+        self.reserved_rate
+            .into_iter()
+            .chain(by_share)
+            .reduce(f64::min)
     }
 
     /// The part of a reserved rate (units per second) that is achievable on a core of speed
     /// `fastest`. A reservation above it is treated as this rate.
-    pub(crate) fn achievable_rate(&self, promise: f64, fastest: f64) -> f64 {
-        promise.min(fastest * NS_PER_S / self.heaviest_actor_ns().max(1e-9))
+    pub(crate) fn achievable_rate(&self, reserved_rate: f64, fastest: f64) -> f64 {
+        reserved_rate.min(fastest * NS_PER_S / self.heaviest_actor_ns().max(1e-9))
     }
 
     pub fn heaviest_actor_ns(&self) -> f64 {
@@ -196,19 +199,19 @@ impl Mix {
             .map(|app| {
                 let alone = NS_PER_S / app.slowest_actor_ns(fastest, far);
                 let held = app.rate_limit(app.work() / fastest);
-                held.filter(|_| app.share.is_some())
+                held.filter(|_| app.cpus.is_some())
                     .map_or(alone, |held| held.min(alone))
             })
             .collect();
         let most = |i: usize| alone[i] * self.apps[i].work() / NS_PER_S;
         for level in order.chunk_by(|&a, &b| self.apps[a].priority == self.apps[b].priority) {
-            let is_promised = |&i: &usize| self.apps[i].promise.is_some();
-            let (promised, mut rest): (Vec<usize>, Vec<usize>) =
-                level.iter().partition(|i| is_promised(i));
-            for i in promised {
+            let is_reserved = |&i: &usize| self.apps[i].reserved_rate.is_some();
+            let (reserved, mut rest): (Vec<usize>, Vec<usize>) =
+                level.iter().partition(|i| is_reserved(i));
+            for i in reserved {
                 let work = self.apps[i].work() / NS_PER_S;
-                let promise = self.apps[i].promise.unwrap_or_default();
-                rates[i] = promise.min(alone[i]).min(left / work);
+                let reserved_rate = self.apps[i].reserved_rate.unwrap_or_default();
+                rates[i] = reserved_rate.min(alone[i]).min(left / work);
                 left = (left - rates[i] * work).max(0.0);
             }
             // In ascending order of usable capacity, so that unused shares go to the others.
@@ -368,23 +371,23 @@ impl App {
             }
         }
         if let Some(share) = self
-            .share
+            .cpus
             .filter(|s| !(s.is_finite() && *s > 0.0 && *s <= 1e12))
         {
             return wrong(
-                format!("the share of {} is {}", self.name, format_number(share)),
+                format!("the CPU quota of {} is {}", self.name, format_number(share)),
                 "write a number of cores above 0, or nothing",
             );
         }
-        match self.promise {
+        match self.reserved_rate {
             Some(p) if !(p.is_finite() && p > 0.0 && p <= 1e12) => wrong(
                 format!(
-                    "{} is promised {} {} a second",
+                    "{} reserves {} {} a second",
                     self.name,
                     format_number(p),
                     self.unit
                 ),
-                "promise a number above 0, or nothing",
+                "reserve a number above 0, or nothing",
             ),
             _ => Ok(()),
         }

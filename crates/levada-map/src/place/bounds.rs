@@ -99,34 +99,34 @@ fn shortfall(mix: &Mix, machine: &Machine, demand: &[CoreDemand]) -> Vec<f64> {
     let fastest = machine.fastest();
     let least = |lowest: i32| {
         let apps = mix.apps.iter().zip(demand);
-        let promised = apps.filter_map(|(app, unit)| {
-            let rate = app.promise.filter(|_| app.priority >= lowest)?;
+        let reserved = apps.filter_map(|(app, unit)| {
+            let rate = app.reserved_rate.filter(|_| app.priority >= lowest)?;
             let cores = unit
                 .iter()
                 .filter(|(core, _)| (*core as usize) < machine.workers());
             let all = app.achievable_rate(rate, fastest) * (1.0 - RATE_TOLERANCE);
             Some(cores.map(|&(core, of)| (core, of * all)).collect())
         });
-        shortfall_bound(&promised.collect::<Vec<CoreDemand>>(), machine.workers())
+        shortfall_bound(&reserved.collect::<Vec<CoreDemand>>(), machine.workers())
     };
     let levels = mix.priority_levels().into_iter().take(LEVELS_MAX);
     levels.map(least).collect()
 }
 
-/// Lower bound on the total shortfall (fractions of reserved rates, summed), if `promised` lists
+/// Lower bound on the total shortfall (fractions of reserved rates, summed), if `reserved` lists
 /// what the reserved rates require of each core.
 ///
 /// The dual problem again: given core prices, an application with a reservation that costs more
 /// than 1 is dropped (shortfall 1), the others pay. Prices follow a subgradient with diminishing
 /// steps: they rise where the load exceeds the core and fall otherwise. The best bound of all
 /// rounds counts.
-fn shortfall_bound(promised: &[CoreDemand], cores: usize) -> f64 {
+fn shortfall_bound(reserved: &[CoreDemand], cores: usize) -> f64 {
     let mut prices = vec![0.0; cores];
     let mut mean_log_rate_bound: f64 = 0.0;
     for round in 1..=SHORTFALL_ROUNDS {
         let mut loads = vec![0.0; cores];
         let mut shortfall = -prices.iter().sum::<f64>();
-        for unit in promised {
+        for unit in reserved {
             let cost = cost(&prices, unit);
             shortfall += cost.min(1.0);
             if cost < 1.0 {
@@ -174,7 +174,7 @@ fn demand(mix: &Mix, machine: &Machine, placement: &[u32]) -> Vec<CoreDemand> {
             // An application gets no more than its reserved rate: modeled as a core of its own with
             // that capacity.
             unit.extend(
-                app.promise
+                app.reserved_rate
                     .map(|rate| ((machine.workers() + number) as u32, 1.0 / rate)),
             );
             unit

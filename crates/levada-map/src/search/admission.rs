@@ -21,30 +21,30 @@ pub struct PlacedMix<'a> {
 
 /// A reserved rate, and the rate predicted for the application.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Promise {
+pub struct RateReservation {
     /// Index in the mix that includes the load.
     pub app: usize,
-    pub promised: f64,
+    pub reserved_rate: f64,
     /// The rate predicted without the load; none if the reservation comes with the load.
     pub before: Option<f64>,
     pub expected: f64,
 }
 
-fn keeps(promised: f64, rate: f64) -> bool {
-    rate >= promised * (1.0 - RATE_TOLERANCE)
+fn keeps(reserved: f64, rate: f64) -> bool {
+    rate >= reserved * (1.0 - RATE_TOLERANCE)
 }
 
 /// A reservation that is missed anyway counts as broken if the load reduces its rate by this
 /// fraction.
 const WORSE_RATIO: f64 = 0.05;
 
-impl Promise {
+impl RateReservation {
     pub fn kept(&self) -> bool {
         self.keeps(self.expected)
     }
 
     fn keeps(&self, rate: f64) -> bool {
-        keeps(self.promised, rate)
+        keeps(self.reserved_rate, rate)
     }
 
     /// Whether the load breaks the reservation: it would be met without the load, or be clearly
@@ -63,7 +63,7 @@ pub struct Admission {
     pub placement: Placement,
     /// Units per second of each application.
     pub rates: Vec<f64>,
-    pub promises: Vec<Promise>,
+    pub reservations: Vec<RateReservation>,
     /// A sentence for each reservation that the load breaks.
     pub broken: Vec<String>,
     /// A sentence for each reservation that is missed with and without the load.
@@ -80,10 +80,10 @@ impl fmt::Display for Admission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.fits(), self.missed.is_empty()) {
             (false, _) => write!(f, "{}", self.broken.join("; ")),
-            (true, true) => write!(f, "nothing that is promised is broken"),
+            (true, true) => write!(f, "no reserved rate is broken"),
             (true, false) => write!(
                 f,
-                "no promise is broken by this; {}",
+                "no reserved rate is broken by this; {}",
                 self.missed.join("; ")
             ),
         }
@@ -102,42 +102,45 @@ pub fn admit(
 ) -> Result<Admission, Problem> {
     let mix = after.mix;
     let (placement, rates) = predict(after, machine, steps)?;
-    let had = if before.mix.apps.iter().any(|a| a.promise.is_some()) {
+    let had = if before.mix.apps.iter().any(|a| a.reserved_rate.is_some()) {
         predict(before, machine, steps)?.1
     } else {
         Vec::new()
     };
     // A new version that reserves more than the old one has a new reservation.
-    let has = |name: &str, promised: f64| {
+    let has = |name: &str, reserved: f64| {
         let before = before.mix.apps.iter().zip(&had);
-        let same = |a: &App| a.name == name && a.promise.is_some_and(|p| p >= promised);
+        let same = |a: &App| a.name == name && a.reserved_rate.is_some_and(|p| p >= reserved);
         let mut of_it = before.filter(|(a, _)| same(a));
         of_it.next().map(|(_, rate)| *rate)
     };
-    let promises = mix.apps.iter().enumerate().filter_map(|(app, of)| {
-        let promised = of.promise?;
-        Some(Promise {
+    let reservations = mix.apps.iter().enumerate().filter_map(|(app, of)| {
+        let reserved = of.reserved_rate?;
+        Some(RateReservation {
             app,
-            promised,
-            before: has(&of.name, promised),
+            reserved_rate: reserved,
+            before: has(&of.name, reserved),
             expected: rates[app],
         })
     });
-    let promises: Vec<Promise> = promises.collect();
-    let broken = promises.iter().filter(|p| p.broken());
+    let reservations: Vec<RateReservation> = reservations.collect();
+    let broken = reservations.iter().filter(|p| p.broken());
     let bottlenecks = Bottlenecks::new(mix, machine, &placement, steps);
-    let broken = broken.map(|promise| {
-        let why = actor_too_heavy(mix, machine, promise).or_else(|| bottlenecks.of(promise));
+    let broken = broken.map(|reservation| {
+        let why =
+            actor_too_heavy(mix, machine, reservation).or_else(|| bottlenecks.of(reservation));
         let why = why.map(|why| format!(": {why}"));
-        describe(mix, promise) + &why.unwrap_or_default()
+        describe(mix, reservation) + &why.unwrap_or_default()
     });
     let broken = broken.collect();
-    let missed = promises.iter().filter(|p| !p.kept() && !p.broken());
-    let missed = missed.map(|promise| describe(mix, promise)).collect();
+    let missed = reservations.iter().filter(|p| !p.kept() && !p.broken());
+    let missed = missed
+        .map(|reservation| describe(mix, reservation))
+        .collect();
     Ok(Admission {
         placement,
         rates,
-        promises,
+        reservations,
         broken,
         missed,
     })
@@ -157,8 +160,10 @@ fn predict(
     };
     let stays = with(place_new_only(mix, machine, current)?);
     let mut apps = mix.apps.iter().zip(&stays.1);
-    let all_kept =
-        apps.all(|(app, rate)| app.promise.is_none_or(|promised| keeps(promised, *rate)));
+    let all_kept = apps.all(|(app, rate)| {
+        app.reserved_rate
+            .is_none_or(|reserved| keeps(reserved, *rate))
+    });
     if all_kept {
         Ok(stays)
     } else {
@@ -187,7 +192,11 @@ fn simulate_long_enough(
         .fold(f64::INFINITY, f64::min);
     let firing = mix.apps.iter().flat_map(|a| &a.actors).map(Actor::firing);
     let firing = firing.fold(0.0, f64::max) / slowest / 1e9;
-    let unit = mix.apps.iter().filter_map(|a| a.promise).map(|p| 1.0 / p);
+    let unit = mix
+        .apps
+        .iter()
+        .filter_map(|a| a.reserved_rate)
+        .map(|p| 1.0 / p);
     let wanted = (UNITS_MIN * unit.fold(firing, f64::max)).max(SECONDS_MIN);
     let mut steps = steps;
     loop {
@@ -201,8 +210,8 @@ fn simulate_long_enough(
     }
 }
 
-fn describe(mix: &Mix, promise: &Promise) -> String {
-    let of = &mix.apps[promise.app];
+fn describe(mix: &Mix, reservation: &RateReservation) -> String {
+    let of = &mix.apps[reservation.app];
     let rate = |rate: f64| {
         if rate < 1.0 {
             format!("{rate:.3} {}/s", of.unit)
@@ -210,25 +219,29 @@ fn describe(mix: &Mix, promise: &Promise) -> String {
             format!("{rate:.1} {}/s", of.unit)
         }
     };
-    let (name, promised, then) = (&of.name, rate(promise.promised), rate(promise.expected));
-    match promise.before {
+    let (name, reserved, then) = (
+        &of.name,
+        rate(reservation.reserved_rate),
+        rate(reservation.expected),
+    );
+    match reservation.before {
         Some(now) => {
             let now = rate(now);
-            format!("{name} was promised {promised}, can have {now} now, and would get {then}")
+            format!("{name} has reserved {reserved}, can have {now} now, and would get {then}")
         }
-        None => format!("{name} is to be promised {promised} and would get {then}"),
+        None => format!("{name} is to reserve {reserved} and would get {then}"),
     }
 }
 
 /// An explanation if one actor needs more than a core for the reserved rate.
-fn actor_too_heavy(mix: &Mix, machine: &Machine, promise: &Promise) -> Option<String> {
-    let of = &mix.apps[promise.app];
+fn actor_too_heavy(mix: &Mix, machine: &Machine, reservation: &RateReservation) -> Option<String> {
+    let of = &mix.apps[reservation.app];
     let heavy = of
         .actors
         .iter()
         .find(|a| a.time == of.heaviest_actor_ns())?;
     let each = heavy.time / machine.fastest();
-    (1e9 / each < promise.promised).then(|| {
+    (1e9 / each < reservation.reserved_rate).then(|| {
         let (name, ms) = (&heavy.name, each / 1e6);
         format!("{name} alone takes a core {ms:.2} ms for each")
     })
@@ -265,14 +278,14 @@ impl<'a> Bottlenecks<'a> {
         }
     }
 
-    fn of(&self, promise: &Promise) -> Option<String> {
-        let (app, long) = self.longest_neighbor_firing(promise.app)?;
+    fn of(&self, reservation: &RateReservation) -> Option<String> {
+        let (app, long) = self.longest_neighbor_firing(reservation.app)?;
         let all_short = || self.rates_with_short_firings(|_| true);
-        if !promise.keeps(self.all_short.get_or_init(all_short)[promise.app]) {
+        if !reservation.keeps(self.all_short.get_or_init(all_short)[reservation.app]) {
             return None;
         }
-        let then = self.rates_with_short_firings(|app| app != promise.app)[promise.app];
-        promise.keeps(then).then(|| {
+        let then = self.rates_with_short_firings(|app| app != reservation.app)[reservation.app];
+        reservation.keeps(then).then(|| {
             let (name, ms) = (&app.name, long / 1e6);
             format!("the firings of {name} last {ms:.0} ms, and no firing is interrupted")
         })

@@ -23,7 +23,7 @@ fn identical_groups(mix: &Mix) -> Vec<Vec<usize>> {
     let mut found: HashMap<(u64, usize), Vec<usize>> = HashMap::new();
     for (i, app) in mix.apps.iter().enumerate() {
         // An application with a reserved rate or a CPU limit has a rate of its own.
-        let alone = app.promise.is_some() || app.share.is_some();
+        let alone = app.reserved_rate.is_some() || app.cpus.is_some();
         let key = if alone {
             (0, i + 1)
         } else {
@@ -101,11 +101,11 @@ mod tests {
         let all = of(vec![one.clone(), heavy]);
         assert!((fair_mean_log_rate(&all, &[1.0, 0.5]) - logs(&[1.0, 0.5])).abs() < 1e-12);
         // Different applications, and those with rates of their own, are not grouped.
-        let mut promised = one.clone();
-        promised.promise = Some(1.0);
+        let mut reserved = one.clone();
+        reserved.reserved_rate = Some(1.0);
         let mut higher = one.clone();
         higher.priority = 1;
-        for other in [app("b", &[3.0]), promised, higher] {
+        for other in [app("b", &[3.0]), reserved, higher] {
             let all = of(vec![one.clone(), other]);
             assert!((fair_mean_log_rate(&all, &[1.0, 0.5]) - logs(&[1.0, 0.5])).abs() < 1e-12);
         }

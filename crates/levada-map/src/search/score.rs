@@ -22,10 +22,11 @@ impl Score {
         let levels = mix.priority_levels();
         let mut shortfall = vec![0.0; levels.len()];
         for (app, &rate) in mix.apps.iter().zip(rates) {
-            if let (Some(promise), Some(level)) =
-                (app.promise, levels.iter().position(|&l| l == app.priority))
-            {
-                let most = app.achievable_rate(promise, fastest);
+            if let (Some(reserved_rate), Some(level)) = (
+                app.reserved_rate,
+                levels.iter().position(|&l| l == app.priority),
+            ) {
+                let most = app.achievable_rate(reserved_rate, fastest);
                 // The simulator is not more accurate.
                 shortfall[level] += (1.0 - RATE_TOLERANCE - (rate / most).min(1.0)).max(0.0);
             }

@@ -103,9 +103,9 @@ pub(crate) fn best_screened(
         by,
     });
     let mut left: Vec<ScreenedPlacement> = begun.collect();
-    let promised = mix.apps.iter().any(|a| a.promise.is_some());
+    let reserved = mix.apps.iter().any(|a| a.reserved_rate.is_some());
     let mut looks = left.len();
-    if promised {
+    if reserved {
         looks = looks.div_ceil(2);
         let mut seen = Vec::new();
         while !left.is_empty() {

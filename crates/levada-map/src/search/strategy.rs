@@ -472,7 +472,7 @@ fn required_advantage(mix: &Mix, machine: &Machine, graph: &Graph, placement: &[
     let uneven =
         || bottleneck(graph, machine, placement) > EVEN_RATIO * lower_bound(graph, machine);
     let per_core = mix.actors() / machine.workers();
-    let alike = |a: &App| a.promise.is_none() && a.priority == mix.apps[0].priority;
+    let alike = |a: &App| a.reserved_rate.is_none() && a.priority == mix.apps[0].priority;
     let asked = mix.apps.len() <= machine.workers() && mix.apps.iter().all(alike);
     match very_many && uneven() {
         true if asked && FEW_ACTORS_PER_CORE.contains(&per_core) => UNEVEN_FEW_PENALTY,

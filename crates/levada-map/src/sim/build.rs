@@ -50,7 +50,7 @@ impl<'a> Simulator<'a> {
             has_ranks: mix
                 .apps
                 .iter()
-                .any(|a| a.promise.is_some() || a.priority != mix.apps[0].priority),
+                .any(|a| a.reserved_rate.is_some() || a.priority != mix.apps[0].priority),
         };
         let levels = mix.priority_levels();
         for (number, app) in mix.apps.iter().enumerate() {
@@ -89,7 +89,7 @@ impl<'a> Simulator<'a> {
                 done: 0,
                 firing: unit / firings,
                 firings,
-                promise: app.promise.unwrap_or(f64::NAN),
+                reserved_rate: app.reserved_rate.unwrap_or(f64::NAN),
                 limiter: limit.map(|rate| {
                     Box::new(RateLimiter {
                         rate: rate * firings / 1e9,
@@ -101,7 +101,7 @@ impl<'a> Simulator<'a> {
                 cursor: app
                     .cost_profile
                     .as_ref()
-                    .map(|course| Box::new(ProfileCursor::new(course, n, unit, firings))),
+                    .map(|profile| Box::new(ProfileCursor::new(profile, n, unit, firings))),
                 core,
                 step: STEP_FIRINGS_MAX,
                 level,

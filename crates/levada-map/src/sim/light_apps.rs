@@ -59,7 +59,8 @@ impl Simulator<'_> {
             None => self.now - worker.turn,
         };
         let entity = &mut self.entities[actor];
-        entity.light = entity.promise.is_nan() && self.shares.is_below_share(entity.share, since);
+        entity.light =
+            entity.reserved_rate.is_nan() && self.shares.is_below_share(entity.share, since);
         entity.light
     }
 
@@ -79,26 +80,26 @@ impl Simulator<'_> {
         if others().any(|other| other < own) {
             return None;
         }
-        let promise =
+        let has_reserved =
             usual.is_some_and(|one| level(one) == own && self.is_reserved_and_behind(one.actor));
-        let others_wait = if promise {
+        let others_wait = if has_reserved {
             of.ready.has_unreserved(own)
         } else {
             others().any(|other| other == own)
         };
-        let may = (!promise || of.has_wake_credit())
+        let may = (!has_reserved || of.has_wake_credit())
             && (!others_wait || of.light_excess_ns < WAKE_CREDIT_NS);
         may.then_some((light, others_wait))
     }
 
     /// At the end of a turn: updates the extra time of light actors relative to the others.
     pub(super) fn charge_light(&mut self, actor: usize, worker: usize) {
-        let promised = self.is_behind_reservation(actor);
+        let reserved = self.is_behind_reservation(actor);
         let of = &mut self.workers[worker];
         if of.ran_as == QueueClass::Light {
             let took = if of.others_waited { of.turn } else { 0.0 };
             of.light_excess_ns = (of.light_excess_ns + took).min(2.0 * WAKE_CREDIT_NS);
-        } else if !promised {
+        } else if !reserved {
             of.light_excess_ns = (of.light_excess_ns - of.turn).max(0.0);
         }
     }

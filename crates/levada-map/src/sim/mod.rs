@@ -103,7 +103,7 @@ struct Entity<'a> {
     /// Firings per unit.
     firings: f64,
     /// Reserved rate of its application in units per second; NaN if none.
-    promise: f64,
+    reserved_rate: f64,
     /// Only for sources of applications with a rate limit.
     limiter: Option<Box<RateLimiter>>,
     /// Its position in the cost profile of its application.
@@ -249,7 +249,7 @@ impl Entity<'_> {
     fn class(&self) -> ReadyKey {
         ReadyKey {
             level: self.level as usize,
-            promised: !self.promise.is_nan(),
+            reserved: !self.reserved_rate.is_nan(),
         }
     }
 

@@ -73,8 +73,8 @@ impl ProfileCursor<'_> {
     }
 
     /// Number of firings at the end of this number of profiles.
-    fn end_after(&self, courses: u64) -> u64 {
-        let firings = courses as f64 * self.profile.units() * self.firings;
+    fn end_after(&self, rounds: u64) -> u64 {
+        let firings = rounds as f64 * self.profile.units() * self.firings;
         self.from.0.saturating_add((firings.ceil() as u64).max(1))
     }
 

@@ -20,7 +20,7 @@ pub(super) struct ReadyQueue {
 struct Level {
     plain: VecDeque<One>,
     /// Actors of applications with reserved rates: their order among the others changes with time.
-    promised: VecDeque<One>,
+    reserved: VecDeque<One>,
 }
 
 /// A smaller number has been ready for longer.
@@ -35,7 +35,7 @@ struct One {
 pub(super) struct ReadyKey {
     /// Index of its priority; 0 is the highest.
     pub level: usize,
-    pub promised: bool,
+    pub reserved: bool,
 }
 
 /// The selected actor, to be passed to [`ReadyQueue::take`].
@@ -61,8 +61,8 @@ impl ReadyQueue {
             self.levels.resize_with(class.level + 1, Level::default);
         }
         let level = &mut self.levels[class.level];
-        let queue = if class.promised {
-            &mut level.promised
+        let queue = if class.reserved {
+            &mut level.reserved
         } else {
             &mut level.plain
         };
@@ -75,8 +75,8 @@ impl ReadyQueue {
     }
 
     /// The actors of a level that have reserved rates.
-    pub fn promised(&self, level: usize) -> impl Iterator<Item = usize> {
-        let all = self.levels.get(level).into_iter().flat_map(|l| &l.promised);
+    pub fn reserved(&self, level: usize) -> impl Iterator<Item = usize> {
+        let all = self.levels.get(level).into_iter().flat_map(|l| &l.reserved);
         all.map(|one| one.actor as usize)
     }
 
@@ -87,7 +87,7 @@ impl ReadyQueue {
 
     /// The actor that has been ready for longest, whatever its priority.
     pub fn oldest(&self) -> Option<usize> {
-        let all = self.levels.iter().flat_map(|l| [&l.plain, &l.promised]);
+        let all = self.levels.iter().flat_map(|l| [&l.plain, &l.reserved]);
         let oldest = all.filter_map(VecDeque::front).min_by_key(|one| one.number);
         oldest.map(|one| one.actor as usize)
     }
@@ -102,7 +102,7 @@ impl ReadyQueue {
         let (number, level) = levels.find(|(_, level)| !level.is_empty())?;
         let plain = level.plain.front();
         let mut first = plain.map(|one| ((PLACE_PLAIN, one.number), None, one.actor as usize));
-        for (at, one) in level.promised.iter().enumerate() {
+        for (at, one) in level.reserved.iter().enumerate() {
             let actor = one.actor as usize;
             let key = (place(actor), one.number);
             if first.is_none_or(|(than, ..)| key < than) {
@@ -122,7 +122,7 @@ impl ReadyQueue {
     pub fn take(&mut self, first: First) -> usize {
         let level = &mut self.levels[first.level];
         match first.at {
-            Some(at) => level.promised.remove(at),
+            Some(at) => level.reserved.remove(at),
             None => level.plain.pop_front(),
         };
         self.there -= 1;
@@ -132,7 +132,7 @@ impl ReadyQueue {
 
 impl Level {
     fn is_empty(&self) -> bool {
-        self.plain.is_empty() && self.promised.is_empty()
+        self.plain.is_empty() && self.reserved.is_empty()
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn by_priority_then_by_place_then_by_age() {
-        let class = |level, promised| ReadyKey { level, promised };
+        let class = |level, reserved| ReadyKey { level, reserved };
         let mut ready = ReadyQueue::default();
         assert!(ready.is_empty() && ready.oldest().is_none() && ready.first(|_| 0).is_none());
         let all = [
@@ -152,8 +152,8 @@ mod tests {
             (3, 0, true),
             (4, 0, false),
         ];
-        for (actor, level, promised) in all {
-            ready.add(actor, class(level, promised));
+        for (actor, level, reserved) in all {
+            ready.add(actor, class(level, reserved));
         }
         assert_eq!(ready.oldest(), Some(0));
         let mut next = |place: &dyn Fn(usize) -> u8| {

@@ -75,7 +75,7 @@ impl Simulator<'_> {
         self.shares
             .charge(self.entities[actor].share, self.now, turn);
         self.charge_light(actor, worker);
-        if goes_on && (class.promised || self.is_light(actor, worker)) {
+        if goes_on && (class.reserved || self.is_light(actor, worker)) {
             return self.make_ready(actor, worker);
         }
         if goes_on {
@@ -149,11 +149,11 @@ impl Simulator<'_> {
     fn select_with_reserved(
         &self,
         worker: usize,
-        promise: First,
+        reserved: First,
         yielded: Option<First>,
     ) -> (Option<First>, Option<First>) {
         let of = &self.workers[worker];
-        let level = self.priority_class(promise.actor).0;
+        let level = self.priority_class(reserved.actor).0;
         let last = |actor| {
             if self.is_reserved_and_behind(actor) {
                 PLACE_LAST
@@ -166,14 +166,14 @@ impl Simulator<'_> {
             .as_ref()
             .is_some_and(|one| self.priority_class(one.actor).0 < level)
         {
-            return (Some(promise), yielded);
+            return (Some(reserved), yielded);
         }
         let usual = of.ready.first(last).filter(is_peer);
         let yielded = yielded.filter(is_peer);
         match (usual, yielded) {
             (Some(usual), _) if of.has_wake_credit() => (Some(usual), None),
             (_, yielded) => (
-                Some(promise),
+                Some(reserved),
                 yielded.filter(|_| of.reserved_excess_yielded > RESERVED_BURST_NS),
             ),
         }
@@ -204,7 +204,8 @@ impl Simulator<'_> {
 
     pub(super) fn is_behind_reservation(&self, actor: usize) -> bool {
         let entity = &self.entities[actor];
-        (to_f64(entity.done) / entity.firings) < entity.promise * (self.now * 1e-9) * 1.01 + 1.0
+        (to_f64(entity.done) / entity.firings)
+            < entity.reserved_rate * (self.now * 1e-9) * 1.01 + 1.0
     }
 
     /// At the end of a step: updates the time that actors with reserved rates have preceded others.
@@ -214,14 +215,14 @@ impl Simulator<'_> {
             return;
         }
         let time = self.workers[worker].step_ns;
-        let promised = self.is_behind_reservation(actor);
+        let reserved = self.is_behind_reservation(actor);
         let level = self.entities[actor].class().level;
         let of = &self.workers[worker];
-        let mut waiting = of.ready.promised(level).chain(of.yielded.promised(level));
-        let waited = !promised && waiting.any(|a| self.is_behind_reservation(a));
+        let mut waiting = of.ready.reserved(level).chain(of.yielded.reserved(level));
+        let waited = !reserved && waiting.any(|a| self.is_behind_reservation(a));
         drop(waiting);
         let of = &mut self.workers[worker];
-        if promised {
+        if reserved {
             for had in [
                 &mut of.reserved_excess_ready,
                 &mut of.reserved_excess_yielded,

@@ -23,10 +23,10 @@ fn row(capacities: &[f64]) -> Mix {
         name: "app".to_string(),
         unit: "units".to_string(),
         priority: 0,
-        promise: None,
+        reserved_rate: None,
         actors: vec![actor("a"), actor("b")],
         channels: capacities.iter().map(channel).collect(),
-        share: None,
+        cpus: None,
         cost_profile: None,
     };
     Mix {

@@ -18,8 +18,8 @@ fn opposite(capacity: f64) -> App {
         name: "app".to_string(),
         unit: "units".to_string(),
         priority: 0,
-        promise: None,
-        share: None,
+        reserved_rate: None,
+        cpus: None,
         actors: vec![actor("a"), actor("b")],
         channels: vec![Channel {
             from: 0,
@@ -70,8 +70,8 @@ fn an_application_starts_at_the_given_position() {
         let mut app = opposite(8.0);
         app.actors.truncate(1);
         app.channels.clear();
-        let course = CostProfile::new(2000.0, vec![("a", vec![150.0, 50.0])]).unwrap();
-        app.cost_profile = Some(course.starting_at(begin));
+        let profile = CostProfile::new(2000.0, vec![("a", vec![150.0, 50.0])]).unwrap();
+        app.cost_profile = Some(profile.starting_at(begin));
         app
     });
     let machine = Machine::with_topology(2, 1, 2, 2);

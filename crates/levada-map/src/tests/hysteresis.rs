@@ -41,7 +41,7 @@ struct Scenario {
     seconds: f64,
     moves: usize,
     /// The mix, if all applications have reserved rates and the mapper decides about moves.
-    promised: Option<Mix>,
+    reserved: Option<Mix>,
     /// How often the mapper has moved actors.
     mapped: usize,
 }
@@ -50,7 +50,7 @@ struct Scenario {
 const RATE: f64 = 100.0;
 
 /// The pipelines with reserved rates for all that they need.
-fn promised(wants: f64) -> Mix {
+fn reserved(wants: f64) -> Mix {
     let actor = |name: &str, part: f64| Actor {
         name: name.to_string(),
         time: wants * part * 1e9 / RATE,
@@ -68,14 +68,14 @@ fn promised(wants: f64) -> Mix {
         name: format!("chain {i}"),
         unit: "unit".to_string(),
         priority: 0,
-        promise: Some(RATE),
+        reserved_rate: Some(RATE),
         actors: vec![
             actor("source", END_WORK),
             actor("stage", 1.0),
             actor("sink", END_WORK),
         ],
         channels: vec![channel(0, 1), channel(1, 2)],
-        share: None,
+        cpus: None,
         cost_profile: None,
     };
     Mix {
@@ -85,16 +85,16 @@ fn promised(wants: f64) -> Mix {
 }
 
 impl Scenario {
-    fn of_promised(seed: u64, wants: f64) -> Scenario {
+    fn of_reserved(seed: u64, wants: f64) -> Scenario {
         Scenario {
-            promised: Some(promised(wants)),
+            reserved: Some(reserved(wants)),
             ..Scenario::new(seed, wants)
         }
     }
 
     /// The mapper decides when the balancer has found an improvement.
     fn ask(&mut self, found: &SearchResult) -> Vec<(usize, u32)> {
-        let Some(mix) = &self.promised else {
+        let Some(mix) = &self.reserved else {
             return Vec::new();
         };
         if !self.balancer.is_worth_asking(found) {
@@ -136,7 +136,7 @@ impl Scenario {
             round: 0,
             seconds: 0.0,
             moves: 0,
-            promised: None,
+            reserved: None,
             mapped: 0,
         }
     }
@@ -200,13 +200,13 @@ impl Scenario {
         };
         let search = self.balancer.sample(&sample);
         let moves = match search.map(|search| search.run()) {
-            Some(found) if self.promised.is_some() => self.ask(&found),
+            Some(found) if self.reserved.is_some() => self.ask(&found),
             Some(found) => self.balancer.moves(found),
             None => Vec::new(),
         };
         // Moving an actor without work relieves no core.
         let few = moves.iter().all(|(actor, _)| actor % 3 == 1);
-        assert!(few || self.promised.is_some(), "{moves:?}");
+        assert!(few || self.reserved.is_some(), "{moves:?}");
         self.moves += moves.len();
         self.seconds += elapsed.as_secs_f64();
         moves.len()
@@ -280,7 +280,7 @@ fn lasting_changes_are_followed_within_seconds() {
 fn reversals_with_reserved_rates_wait_longer_each_time() {
     for left in [[0.3, 0.8], [0.05, 0.9]] {
         for seed in 0..4 {
-            let mut course = Scenario::of_promised(seed, 0.2);
+            let mut course = Scenario::of_reserved(seed, 0.2);
             let moves = course.moves(300.0, [left; CORES]);
             let mapped = course.mapped;
             println!("left {left:?}, course {seed}: mapped {mapped} times, {moves} moves");
@@ -293,7 +293,7 @@ fn reversals_with_reserved_rates_wait_longer_each_time() {
 #[test]
 fn lasting_changes_are_followed_with_reserved_rates() {
     for seed in 0..4 {
-        let mut course = Scenario::of_promised(seed, 0.15);
+        let mut course = Scenario::of_reserved(seed, 0.15);
         let (all, little) = ([0.9, 1.0], [0.2, 0.3]);
         course.moves(60.0, [all; CORES]);
         assert_eq!([0, 1].map(|core| course.stages_on(core)), [3, 3]);

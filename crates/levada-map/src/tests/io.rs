@@ -14,7 +14,7 @@ threads = 2
 name = "radio"
 instances = 2
 unit = "blocks"
-promise = 10
+reserve_rate = 10
 actor = [
   { name = "in", time_ns = 1e6, firings = 10 },
   { name = "out", time_ns = 2e6, firings = 10, pin = 1 },
@@ -28,7 +28,7 @@ fn a_description_is_read() {
     assert_eq!(read.machine, Machine::with_topology(4, 2, 4, 4));
     let names: Vec<&str> = read.mix.apps.iter().map(|a| a.name.as_str()).collect();
     assert_eq!(names, ["radio-1", "radio-2"]);
-    assert_eq!(read.mix.apps[1].promise, Some(10.0));
+    assert_eq!(read.mix.apps[1].reserved_rate, Some(10.0));
     assert_eq!(read.mix.apps[1].actors[1].pin, Some(1));
     assert_eq!(read.mix.apps[0].channels[0].elements, 1000.0);
     assert_eq!(read.placement, None);
@@ -37,7 +37,10 @@ fn a_description_is_read() {
 #[test]
 fn priorities_are_clamped() {
     for (written, is) in [(9, 3), (4, 3), (3, 3), (0, 0), (-4, -4), (-5, -4)] {
-        let text = TWO.replace("promise", &format!("priority = {written}\npromise"));
+        let text = TWO.replace(
+            "reserve_rate",
+            &format!("priority = {written}\nreserve_rate"),
+        );
         assert_eq!(read_description(&text).unwrap().mix.apps[0].priority, is);
     }
 }
@@ -49,8 +52,8 @@ fn a_description_is_read_back_unchanged() {
         let (apps, actors) = (1 + random.below(5), 5 + random.below(30));
         let mut mix = random::mix(&mut random, apps, actors);
         mix.apps[0].name = "a \"name\" with = 's and\n\\ \u{7f}".to_string();
-        mix.apps[0].promise = Some(2.5);
-        mix.apps[0].share = Some(0.5);
+        mix.apps[0].reserved_rate = Some(2.5);
+        mix.apps[0].cpus = Some(0.5);
         mix.exclusive = vec![(7, None), (6, Some(0))];
         let machine = Machine::with_topology(8, 2, 4, 8);
         let placement = map(&mix, &machine, Strategy::Glb).unwrap();
@@ -75,79 +78,86 @@ fn a_description_is_read_back_unchanged() {
 /// Instances start at different positions of the profile.
 #[test]
 fn a_profile_is_read_back_unchanged() {
-    let text = with_course("course_units = 6", "[100, 0.5, 250]");
+    let text = with_profile("profile_units = 6", "[100, 0.5, 250]");
     let read = read_description(&text).unwrap();
-    let courses: Vec<&CostProfile> = read.mix.apps.iter().flat_map(|a| &a.cost_profile).collect();
-    assert_eq!(courses.len(), 2);
-    for (course, begin) in courses.iter().zip([0.0, 3.0]) {
-        assert_eq!((course.units(), course.start()), (6.0, begin));
-        assert_eq!(course.costs(0), [100.0, 0.5, 250.0]);
-        assert!(course.costs(1).is_empty());
+    let profiles: Vec<&CostProfile> = read.mix.apps.iter().flat_map(|a| &a.cost_profile).collect();
+    assert_eq!(profiles.len(), 2);
+    for (profile, begin) in profiles.iter().zip([0.0, 3.0]) {
+        assert_eq!((profile.units(), profile.start()), (6.0, begin));
+        assert_eq!(profile.costs(0), [100.0, 0.5, 250.0]);
+        assert!(profile.costs(1).is_empty());
     }
     let written = description_text(&read);
-    assert!(written.contains("course = [100, 0.5, 250] }"), "{written}");
+    assert!(
+        written.contains("cost_profile = [100, 0.5, 250] }"),
+        "{written}"
+    );
     assert_eq!(read_description(&written).unwrap(), read);
     // From the middle, and across the end.
-    let text = with_course(
-        "course_units = 6\ncourse_begin = 4\ncourse_scatter = 0.5",
+    let text = with_profile(
+        "profile_units = 6\nprofile_start = 4\nprofile_spread = 0.5",
         "[1, 2]",
     );
     let read = read_description(&text).unwrap();
     let begins = read.mix.apps.iter().flat_map(|a| &a.cost_profile);
     let begins: Vec<f64> = begins.map(CostProfile::start).collect();
     assert_eq!(begins, [4.0, 1.0]);
-    let mut courses = read.mix.apps.iter().flat_map(|a| &a.cost_profile);
-    assert!(courses.all(|course| course.spread() == 0.5));
+    let mut profiles = read.mix.apps.iter().flat_map(|a| &a.cost_profile);
+    assert!(profiles.all(|profile| profile.spread() == 0.5));
     assert_eq!(read_description(&description_text(&read)).unwrap(), read);
 }
 
 #[test]
 fn an_invalid_profile_is_refused() {
-    let units = "course_units = 6";
+    let units = "profile_units = 6";
     for (keys, costs, said) in [
-        ("", "[1]", "radio has a course without a number of units"),
-        ("course_begin = 1", "[]", "without a number of units"),
-        ("course_scatter = 1", "[]", "without a number of units"),
         (
-            "course_units = 6\ncourse_scatter = 1.5",
+            "",
             "[1]",
-            "course_scatter is 1.5",
+            "radio has a cost profile without a number of units",
+        ),
+        ("profile_start = 1", "[]", "without a number of units"),
+        ("profile_spread = 1", "[]", "without a number of units"),
+        (
+            "profile_units = 6\nprofile_spread = 1.5",
+            "[1]",
+            "profile_spread is 1.5",
         ),
         (
-            "course_units = 6\ncourse_scatter = nan",
+            "profile_units = 6\nprofile_spread = nan",
             "[1]",
-            "course_scatter is NaN",
+            "profile_spread is NaN",
         ),
         (
             units,
             "[]",
-            "radio: a course of 6 units, and no actor has one",
+            "radio: a cost profile of 6 units, and no actor has one",
         ),
-        ("course_units = 0", "[1]", "a course of 0 units"),
-        ("course_units = inf", "[1]", "a course of inf units"),
+        ("profile_units = 0", "[1]", "a cost profile of 0 units"),
+        ("profile_units = inf", "[1]", "a cost profile of inf units"),
         (
-            "course_units = 6\ncourse_begin = nan",
+            "profile_units = 6\nprofile_start = nan",
             "[1]",
-            "course_begin is NaN",
+            "profile_start is NaN",
         ),
         (
-            "course_units = 6\ncourse_begin = -1",
+            "profile_units = 6\nprofile_start = -1",
             "[1]",
-            "course_begin is -1",
+            "profile_start is -1",
         ),
         (
             units,
             "[1, -1]",
-            "radio: in the course of in a part costs -1",
+            "radio: in the cost profile of in a part costs -1",
         ),
         (units, "[nan]", "a part costs NaN"),
         (units, "[1, inf]", "a part costs inf"),
-        (units, "[0, 0]", "the course of in costs nothing"),
+        (units, "[0, 0]", "the cost profile of in costs nothing"),
         (units, "[1], pin = 0, cuorse = 1", "unknown field"),
-        (units, "[1], course = [1]", "duplicate key"),
+        (units, "[1], cost_profile = [1]", "duplicate key"),
         (units, "\"even\"", "invalid type"),
     ] {
-        let said_is = read_description(&with_course(keys, costs)).unwrap_err();
+        let said_is = read_description(&with_profile(keys, costs)).unwrap_err();
         assert!(
             said_is.what.contains(said),
             "{keys} {costs}: {}",
@@ -155,7 +165,7 @@ fn an_invalid_profile_is_refused() {
         );
         assert!(!said_is.help.is_empty());
     }
-    let other = with_course(units, "[1, 2]").replace("pin = 1", "course = [1, 2, 3]");
+    let other = with_profile(units, "[1, 2]").replace("pin = 1", "cost_profile = [1, 2, 3]");
     let said_is = read_description(&other).unwrap_err();
     assert!(
         said_is.what.contains("out has 3 parts, another 2"),
@@ -165,11 +175,11 @@ fn an_invalid_profile_is_refused() {
 }
 
 /// Of the first actor.
-fn with_course(keys: &str, costs: &str) -> String {
-    let text = TWO.replace("promise = 10", keys);
+fn with_profile(keys: &str, costs: &str) -> String {
+    let text = TWO.replace("reserve_rate = 10", keys);
     text.replace(
         "1e6, firings = 10 }",
-        &format!("1e6, firings = 10, course = {costs} }}"),
+        &format!("1e6, firings = 10, cost_profile = {costs} }}"),
     )
 }
 
@@ -242,13 +252,13 @@ fn invalid_values_are_refused() {
         ),
         (with("to = \"out\"", "to = \"ouch\""), "ends at ouch"),
         (with("name = \"in\"", "name = \"out\""), "two actors out"),
-        (with("promise = 10", "promise = 0"), "promised 0"),
+        (with("reserve_rate = 10", "reserve_rate = 0"), "reserves 0"),
         (
             with("pin = 1", "pin = 4"),
             "pinned to core 4, and the cores are 0 to 3",
         ),
         (
-            with("promise = 10", "exclusive = [2]"),
+            with("reserve_rate = 10", "exclusive = [2]"),
             "has other exclusive cores",
         ),
         (

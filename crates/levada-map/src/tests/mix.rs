@@ -62,10 +62,10 @@ pub(crate) fn app(name: &str, times: &[f64]) -> App {
         name: name.to_string(),
         unit: "frames".to_string(),
         priority: 0,
-        promise: None,
+        reserved_rate: None,
         actors: times.iter().enumerate().map(actor).collect(),
         channels: (1..times.len()).map(channel).collect(),
-        share: None,
+        cpus: None,
         cost_profile: None,
     }
 }
@@ -116,9 +116,9 @@ fn no_actor_is_placed_on_a_core_that_a_higher_priority_uses_up() {
         .map(|name| app(name, &[1e-5, 1.5, 1e-4]))
         .into();
     apps[3].priority = 5;
-    for promise in [None, Some(50.0)] {
-        apps[1].promise = promise;
-        apps[2].promise = promise;
+    for reserved_rate in [None, Some(50.0)] {
+        apps[1].reserved_rate = reserved_rate;
+        apps[2].reserved_rate = reserved_rate;
         let mix = of(apps.clone());
         // For a new mix, and when the fourth application is loaded.
         let initial = map(&mix, &machine, Strategy::Levada).unwrap();
@@ -127,7 +127,7 @@ fn no_actor_is_placed_on_a_core_that_a_higher_priority_uses_up() {
         let then = remap(&mix, &machine, &current).unwrap();
         for (placement, fourth) in [(initial, 600.0), (then, 300.0)] {
             let made = rates(&mix, &machine, &placement, 100_000);
-            let least = promise.map_or(200.0, |p| p * 0.98);
+            let least = reserved_rate.map_or(200.0, |p| p * 0.98);
             assert!(made[1].min(made[2]) >= least, "{placement:?} {made:?}");
             assert!(
                 made[0] > 200.0 && made[3] > fourth,
@@ -505,7 +505,7 @@ mod given {
             links in vec((0usize..9, 0usize..9, 0.0..1e4f64, 0.0..600.0f64), 0..10),
             pin in option::of(0u32..8),
             owner in option::of((0u32..8, option::of(0usize..3))),
-            promise in option::of(prop_oneof![Just(0.0), Just(f64::NAN), 0.1..1e9f64]),
+            reserved_rate in option::of(prop_oneof![Just(0.0), Just(f64::NAN), 0.1..1e9f64]),
         ) {
             let machine = Machine::new(cores);
             let mut one = app("a", &[]);
@@ -515,7 +515,7 @@ mod given {
             one.channels = links.iter().map(|&(from, to, elements, capacity)| Channel {
                 from, to, elements, size: 4.0, capacity,
             }).collect();
-            one.promise = promise;
+            one.reserved_rate = reserved_rate;
             let mut mix = of(vec![one, app("b", &[1.0, 2.0])]);
             mix.exclusive = owner.into_iter().collect();
             for strategy in Strategy::ALL {

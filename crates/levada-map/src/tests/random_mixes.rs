@@ -159,10 +159,10 @@ fn instances(random: &mut Random, most: usize, one: impl Fn(&mut Random) -> Part
                 name: format!("app{number}-{instance}"),
                 unit: "units".to_string(),
                 priority: 0,
-                promise: None,
+                reserved_rate: None,
                 actors: actors.clone(),
                 channels: channels.clone(),
-                share: None,
+                cpus: None,
                 cost_profile: None,
             });
         }
@@ -446,7 +446,7 @@ fn nor_with_priorities_and_reserved_rates() {
         let could = mix.targets(&machine);
         for (app, rate) in mix.apps.iter_mut().zip(could) {
             app.priority = random.below(3) as i32;
-            app.promise = (random.below(3) == 0).then_some(rate * 0.3);
+            app.reserved_rate = (random.below(3) == 0).then_some(rate * 0.3);
         }
         let of = |strategy| {
             let placement = map(&mix, &machine, strategy).unwrap();

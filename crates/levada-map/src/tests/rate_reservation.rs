@@ -12,7 +12,7 @@ fn an_unreachable_reservation_leaves_others_a_part() {
     let near = |got: f64, wanted: f64| assert!((got / wanted - 1.0).abs() < 0.05, "{got} {wanted}");
     let machine = Machine::new(1);
     let mut apps = vec![app("a", &[5.0]), app("b", &[5.0])];
-    apps[0].promise = Some(1000.0);
+    apps[0].reserved_rate = Some(1000.0);
     let made = rates(&of(apps.clone()), &machine, &[0; 2], 100_000);
     near(made[0], 200.0 * 16.0 / 17.0);
     near(made[1], 200.0 / 17.0);
@@ -28,7 +28,7 @@ fn an_unreachable_reservation_leaves_others_a_part() {
     assert!(made[1] > 3.0 && made[2] > 40.0, "{made:?}");
     // Two such reservations share the remainder.
     apps[2] = app("d", &[5.0]);
-    apps[2].promise = Some(1000.0);
+    apps[2].reserved_rate = Some(1000.0);
     let made = rates(&of(apps.clone()), &machine, &[0; 3], 100_000);
     near(made[0] + made[2], 200.0 * 16.0 / 17.0);
     near(made[0], made[2]);
@@ -44,7 +44,7 @@ fn an_application_gets_no_more_than_its_reserved_rate() {
     let machine = Machine::with_topology(1, 1, 2, 2);
     for scheduling in [Scheduling::EventDriven, Scheduling::RoundRobin] {
         let mut held = app("held", &[0.5, 0.5]);
-        (held.promise, held.priority) = (Some(10.0), 5);
+        (held.reserved_rate, held.priority) = (Some(10.0), 5);
         let mix = of(vec![held, app("free", &[5.0])]);
         let made = simulate(&mix, &machine, &[0, 0, 0], scheduling, 100_000);
         assert!(
@@ -61,11 +61,11 @@ fn an_application_gets_no_more_than_its_reserved_rate() {
     }
     // The same if it runs alone; and an unreachable reservation gets the whole machine.
     let mut held = app("held", &[0.5, 0.5]);
-    held.promise = Some(10.0);
+    held.reserved_rate = Some(10.0);
     let mix = of(vec![held.clone()]);
     let made = simulate(&mix, &machine, &[0, 0], Scheduling::EventDriven, 100_000);
     assert_eq!(made.rates, [10.0]);
-    held.promise = Some(5000.0);
+    held.reserved_rate = Some(5000.0);
     let mix = of(vec![held]);
     let made = simulate(&mix, &machine, &[0, 0], Scheduling::EventDriven, 100_000);
     assert!(
@@ -84,9 +84,9 @@ fn a_cpu_limit_leaves_the_rest_to_others() {
     for speed in [1.0, 0.5] {
         machine.cores[0].speed = speed;
         let (mut first, second) = (app("first", &[2.0, 3.0]), app("second", &[5.0]));
-        (first.share, first.priority) = (Some(0.3), 1);
-        for promise in [None, Some(1000.0)] {
-            first.promise = promise;
+        (first.cpus, first.priority) = (Some(0.3), 1);
+        for reserved_rate in [None, Some(1000.0)] {
+            first.reserved_rate = reserved_rate;
             let made = rates(
                 &of(vec![first.clone(), second.clone()]),
                 &machine,
@@ -96,7 +96,7 @@ fn a_cpu_limit_leaves_the_rest_to_others() {
             near(made[0], 60.0 * speed);
             near(made[1], 140.0 * speed);
         }
-        first.promise = Some(20.0);
+        first.reserved_rate = Some(20.0);
         let made = rates(
             &of(vec![first.clone(), second.clone()]),
             &machine,
@@ -106,9 +106,9 @@ fn a_cpu_limit_leaves_the_rest_to_others() {
         near(made[0], 20.0);
         // The admission test respects it: 150 units per second exceed the remaining capacity.
         let mut second = second;
-        (first.promise, machine.cores[0].speed) = (None, 1.0);
-        for (promise, fits) in [(130.0, true), (150.0, false)] {
-            second.promise = Some(promise);
+        (first.reserved_rate, machine.cores[0].speed) = (None, 1.0);
+        for (reserved_rate, fits) in [(130.0, true), (150.0, false)] {
+            second.reserved_rate = Some(reserved_rate);
             let found = admitted(&of(vec![first.clone(), second.clone()]), &machine);
             assert_eq!(found.fits(), fits, "{found}");
         }
@@ -128,12 +128,12 @@ fn reservations_are_met_by_priority() {
         let placement = map(mix, &machine, Strategy::Levada).unwrap();
         rates(mix, &machine, &placement, 120_000)
     };
-    mix.apps[2].promise = Some(100.0);
+    mix.apps[2].reserved_rate = Some(100.0);
     let got = placed(&mix);
     assert!(got[2] >= 98.0, "{got:?}");
     assert!(got[0] > 20.0 && got[1] > 20.0, "{got:?}");
     // 100 + 120 exceed 200: the lower priority yields.
-    mix.apps[0].promise = Some(120.0);
+    mix.apps[0].reserved_rate = Some(120.0);
     mix.apps[0].priority = 1;
     let got = placed(&mix);
     assert!(got[0] >= 117.0, "{got:?}");
@@ -182,11 +182,11 @@ fn an_application_is_moved_only_to_meet_its_reservation() {
         };
         admit(before, after, &machine, 60_000).unwrap()
     };
-    mix.apps[0].promise = Some(60.0);
+    mix.apps[0].reserved_rate = Some(60.0);
     let stays = of_mix(&mix);
     assert!(stays.fits(), "{stays}");
     assert_eq!(stays.placement[..2], [0, 0]);
-    mix.apps[0].promise = Some(120.0);
+    mix.apps[0].reserved_rate = Some(120.0);
     let moved = of_mix(&mix);
     assert!(moved.fits() && moved.missed.is_empty(), "{moved}");
     assert_ne!(moved.placement[0], moved.placement[1]);
@@ -196,29 +196,29 @@ fn an_application_is_moved_only_to_meet_its_reservation() {
 fn a_load_that_breaks_a_reservation_is_refused_with_numbers() {
     let machine = Machine::new(2);
     let mut mix = of(vec![app("a", &[5.0, 5.0]), app("b", &[5.0, 5.0])]);
-    mix.apps[0].promise = Some(120.0);
-    mix.apps[1].promise = Some(60.0);
+    mix.apps[0].reserved_rate = Some(120.0);
+    mix.apps[1].reserved_rate = Some(60.0);
     let fits = admitted(&mix, &machine);
     assert!(fits.fits(), "{fits}");
-    assert_eq!(fits.promises.len(), 2);
+    assert_eq!(fits.reservations.len(), 2);
     // Not enough for both: the higher priority makes the first one yield.
-    mix.apps[1].promise = Some(120.0);
+    mix.apps[1].reserved_rate = Some(120.0);
     mix.apps[1].priority = 1;
     let broken = admitted(&mix, &machine);
     let said = broken.to_string();
-    let now = "a was promised 120.0 frames/s, can have 120.0 frames/s now, and would get ";
+    let now = "a has reserved 120.0 frames/s, can have 120.0 frames/s now, and would get ";
     assert!(said.starts_with(now), "{said}");
     assert_eq!(broken.broken.len(), 1, "{said}");
     // Without it, the new one misses its rate.
     mix.apps[1].priority = 0;
     let said = admitted(&mix, &machine).to_string();
     assert!(
-        said.contains("b is to be promised 120.0 frames/s and would get "),
+        said.contains("b is to reserve 120.0 frames/s and would get "),
         "{said}"
     );
     // An actor that needs more than a core: no placement helps.
     mix.apps[1] = app("h", &[1.0, 50.0]);
-    mix.apps[1].promise = Some(25.0);
+    mix.apps[1].reserved_rate = Some(25.0);
     let heavy = admitted(&mix, &machine).to_string();
     assert!(
         heavy.contains("h1 alone takes a core 50.00 ms for each"),
@@ -231,12 +231,12 @@ fn a_load_that_breaks_a_reservation_is_refused_with_numbers() {
 #[test]
 fn an_unreachable_reservation_gets_the_achievable_rate() {
     let machine = Machine::new(2);
-    let promised = |name| App {
-        promise: Some(1e5),
+    let reserved = |name| App {
+        reserved_rate: Some(1e5),
         ..app(name, &[1.2])
     };
     let plain = |name| app(name, &[1.2]);
-    let apps = vec![promised("a"), promised("b"), plain("c"), plain("d")];
+    let apps = vec![reserved("a"), reserved("b"), plain("c"), plain("d")];
     let current = [0, 0, 1, 1].map(Some);
     let seats = remap(&of(apps), &machine, &current).unwrap();
     assert_ne!(seats[0], seats[1], "{seats:?}");
@@ -246,7 +246,7 @@ fn an_unreachable_reservation_gets_the_achievable_rate() {
 fn a_load_is_judged_by_what_it_changes() {
     let machine = Machine::new(2);
     let mut hopeless = app("hopeless", &[1.0, 50.0]);
-    hopeless.promise = Some(500.0);
+    hopeless.reserved_rate = Some(500.0);
     let alone = admitted(&of(vec![hopeless.clone()]), &machine);
     assert!(!alone.fits(), "{alone}");
     let free = app("free", &[2.0]);
@@ -254,10 +254,10 @@ fn a_load_is_judged_by_what_it_changes() {
     assert!(admission.fits(), "{admission}");
     let said = admission.to_string();
     assert!(
-        said.starts_with("no promise is broken by this; hopeless was promised"),
+        said.starts_with("no reserved rate is broken by this; hopeless has reserved"),
         "{said}"
     );
-    assert!(!admission.promises[0].kept());
+    assert!(!admission.reservations[0].kept());
     // A load that takes from it is refused, with the rates before and after.
     let mut first = app("first", &[15.0, 15.0]);
     first.priority = 1;
@@ -266,19 +266,19 @@ fn a_load_is_judged_by_what_it_changes() {
     let admission = admitted(&of(vec![hopeless.clone(), first]), &machine);
     let said = admission.to_string();
     assert!(
-        said.starts_with("hopeless was promised 500.0 frames/s, can have "),
+        said.starts_with("hopeless has reserved 500.0 frames/s, can have "),
         "{said}"
     );
     // Another reservation that can be met at the same time, and one that cannot.
     let mut other = free;
-    other.promise = Some(20.0);
+    other.reserved_rate = Some(20.0);
     let admission = admitted(&of(vec![hopeless.clone(), other.clone()]), &machine);
     assert!(admission.fits(), "{admission}");
-    other.promise = Some(2000.0);
+    other.reserved_rate = Some(2000.0);
     let admission = admitted(&of(vec![hopeless, other]), &machine);
     assert_eq!(admission.broken.len(), 1, "{admission}");
     assert!(
-        admission.broken[0].starts_with("free is to be"),
+        admission.broken[0].starts_with("free is to reserve"),
         "{admission}"
     );
 }
@@ -288,9 +288,9 @@ fn a_load_is_judged_by_what_it_changes() {
 fn a_new_version_keeps_the_reservation_of_the_old_one() {
     let machine = Machine::new(1);
     let admitted = |old: f64, new: f64| {
-        let of_it = |promise| {
+        let of_it = |reserved_rate| {
             let mut one = app("a", &[10.0]);
-            one.promise = Some(promise);
+            one.reserved_rate = Some(reserved_rate);
             of(vec![one])
         };
         let (old, new) = (of_it(old), of_it(new));
@@ -322,7 +322,7 @@ fn fires(name: &str, ms: f64, firings: f64) -> App {
 fn long_firings_break_a_reservation() {
     let machine = Machine::new(2);
     let mut short = fires("short", 1.0, 1.0);
-    short.promise = Some(60.0);
+    short.reserved_rate = Some(60.0);
     for (ms, fits) in [(5.0, true), (50.0, true), (280.0, true), (700.0, false)] {
         let long = |name| fires(name, ms, 1.0);
         let mix = of(vec![long("long"), long("longer"), short.clone()]);
@@ -344,7 +344,7 @@ fn long_firings_break_a_reservation() {
     // A channel that stores a minute of the source's output does not hide an actor that is too
     // slow.
     let mut pipeline = app("short", &[0.001, 1.0]);
-    pipeline.promise = Some(60.0);
+    pipeline.reserved_rate = Some(60.0);
     pipeline.actors.iter_mut().for_each(|a| a.firings = 1.0);
     (pipeline.channels[0].elements, pipeline.channels[0].capacity) = (1.0, 4096.0);
     pipeline.actors[0].pin = Some(0);
@@ -365,7 +365,7 @@ fn long_firings_break_a_reservation() {
 #[test]
 fn pipelines_stay_together_if_workers_wait_for_the_cpu() {
     let mut one = app("a", &[1.0; 4]);
-    one.promise = Some(60.0);
+    one.reserved_rate = Some(60.0);
     for c in &mut one.channels {
         c.capacity = c.elements / 8.0;
     }
@@ -397,7 +397,7 @@ fn the_achievable_rate_depends_on_the_core_speed() {
         machine.cores[1].speed = speed;
         machine.cores[0].speed = speed / 4.0;
         let mut mix = of(vec![app("a", &[1.0])]);
-        mix.apps[0].promise = Some(3000.0);
+        mix.apps[0].reserved_rate = Some(3000.0);
         let missing = |rate: f64| Score::of(&mix, &machine, &[rate]).shortfall()[0];
         assert_eq!(missing(most), 0.0);
         assert!((missing(most / 2.0) - 0.49).abs() < 0.02, "{speed}");

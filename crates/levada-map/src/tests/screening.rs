@@ -14,8 +14,8 @@ use crate::*;
 fn is_clearly_better(mix: &Mix, one: &Score, other: &Score) -> bool {
     let levels = mix.priority_levels().into_iter();
     for (level, (a, b)) in levels.zip(one.shortfall().iter().zip(other.shortfall())) {
-        let promised = |a: &&App| a.priority == level && a.promise.is_some();
-        let all = mix.apps.iter().filter(promised).count() as f64;
+        let reserved = |a: &&App| a.priority == level && a.reserved_rate.is_some();
+        let all = mix.apps.iter().filter(reserved).count() as f64;
         if (a - b).abs() > 0.02 * all {
             return a < b;
         }
@@ -34,7 +34,7 @@ fn short_simulations_keep_the_best_candidate() {
         let part = [0.2, 0.6, 0.9, 1.2, 3.0][random.below(5)];
         let share = [100, 50, 5][random.below(3)];
         for (app, rate) in mix.apps.iter_mut().zip(could) {
-            app.promise = (random.below(100) < share).then_some(rate * part);
+            app.reserved_rate = (random.below(100) < share).then_some(rate * part);
             app.priority = random.below(1 + seed as usize % 3) as i32;
         }
         let own = map(&mix, &machine, Strategy::Levada).unwrap();
@@ -63,8 +63,8 @@ fn no_placement_exceeds_the_upper_bound() {
         let mut mix = random_mix(&mut random, apps, 8 * apps);
         let could = mix.targets(&machine);
         for (app, rate) in mix.apps.iter_mut().zip(could) {
-            app.promise = (random.below(3) == 0).then_some(rate * 0.7);
-            app.share = (random.below(4) == 0).then_some(0.3);
+            app.reserved_rate = (random.below(3) == 0).then_some(rate * 0.7);
+            app.cpus = (random.below(4) == 0).then_some(0.3);
             app.priority = random.below(2) as i32;
         }
         let most = mean_log_rate_bound_anywhere(&mix, &machine);
@@ -89,10 +89,10 @@ fn prioritised(priorities: &[i32]) -> Mix {
 #[test]
 fn the_shortfall_bound_is_computed() {
     let machine = Machine::new(2);
-    let missing = |promised: &[(f64, i32)], placement: &[u32]| {
-        let mut mix = of(promised.iter().map(|_| app("a", &[10.0])).collect());
-        for (app, &(promise, priority)) in mix.apps.iter_mut().zip(promised) {
-            (app.promise, app.priority) = (Some(promise), priority);
+    let missing = |reserved: &[(f64, i32)], placement: &[u32]| {
+        let mut mix = of(reserved.iter().map(|_| app("a", &[10.0])).collect());
+        for (app, &(reserved_rate, priority)) in mix.apps.iter_mut().zip(reserved) {
+            (app.reserved_rate, app.priority) = (Some(reserved_rate), priority);
         }
         UpperBound::of(&mix, &machine, placement).shortfall
     };
@@ -121,7 +121,7 @@ fn the_shortfall_bound_is_computed() {
 #[test]
 fn dominated_candidates_need_no_simulation() {
     let mut mix = prioritised(&[1, 0]);
-    (mix.apps[0].promise, mix.apps[1].promise) = (Some(100.0), Some(100.0));
+    (mix.apps[0].reserved_rate, mix.apps[1].reserved_rate) = (Some(100.0), Some(100.0));
     // Half of the first is missing and a quarter of the second; the mean log rate is 4.
     let is = Score::of(&mix, &Machine::new(1), &[48.0, 73.0]);
     let is = is.clone().penalized(is.mean_log_rate - 4.0);

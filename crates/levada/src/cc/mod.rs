@@ -69,7 +69,7 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
         true => Style::Serial,
         false => Style::Parallel,
     };
-    let (hosted, words) = line::without(&words, "--hosted");
+    let (hosted, words) = line::without(&words, "--plugin");
     let words = match hosted {
         true => for_a_host(words),
         false => words,

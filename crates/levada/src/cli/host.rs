@@ -22,21 +22,21 @@ pub struct HostArgs {
     /// root]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub state: Option<PathBuf>,
-    /// Load what ran when the last host ended, or was killed; but not what has ended it, unless `all`
+    /// Load what ran when the last host ended or was killed: without quarantined applications, or all
     #[arg(
         long,
         value_name = "WHAT",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "good"
+        default_missing_value = "safe"
     )]
     pub restore: Option<RestoreWhat>,
-    /// Told to end, wait no longer than this for a firing that does not end
+    /// When it is to end, wait no longer than this for a firing that does not end
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds, default_value = "20")]
-    pub within: f64,
-    /// Let each application print no more than so many bytes a second (K, M, G); who would print more waits
+    pub timeout: f64,
+    /// Limit what each application prints, in bytes per second (K, M, G); one that prints more waits
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = size, default_value = "1M")]
-    pub prints: u64,
+    pub output_rate: u64,
     /// Print, once it answers, a line of JSON on the output: what GET /host says
     #[arg(long)]
     pub json: bool,
@@ -46,9 +46,9 @@ pub struct HostArgs {
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 pub enum RestoreWhat {
-    /// All but what has ended a host
-    Good,
-    /// That, too
+    /// All except quarantined applications, which have ended a host
+    Safe,
+    /// Quarantined applications, too
     All,
 }
 
@@ -57,7 +57,7 @@ impl HostArgs {
     pub fn for_another(&self) -> Vec<OsString> {
         let RuntimeArgs {
             workers,
-            time_limit,
+            action_time_limit,
             spin,
             no_balance,
             schedule,
@@ -66,11 +66,11 @@ impl HostArgs {
         } = &self.runtime;
         let number = |name: &str, n: Option<u32>| n.map(|n| format!("--{name}={n}").into());
         let mut all = vec![
-            OsString::from(format!("--within={}", self.within)),
-            OsString::from(format!("--prints={}", self.prints)),
+            OsString::from(format!("--timeout={}", self.timeout)),
+            OsString::from(format!("--output-rate={}", self.output_rate)),
         ];
         all.extend(number("workers", *workers));
-        all.extend(number("time-limit", *time_limit));
+        all.extend(number("action-time-limit", *action_time_limit));
         all.extend(number("spin", *spin));
         all.extend(no_balance.then(|| "--no-balance".into()));
         let around = *schedule == ScheduleHow::RoundRobin;
@@ -78,8 +78,8 @@ impl HostArgs {
         all
     }
 
-    pub fn within(&self) -> std::time::Duration {
-        std::time::Duration::from_secs_f64(self.within)
+    pub fn timeout(&self) -> std::time::Duration {
+        std::time::Duration::from_secs_f64(self.timeout)
     }
 }
 
@@ -92,9 +92,9 @@ pub struct AtArgs {
     /// Print what the host says as JSON
     #[arg(long)]
     pub json: bool,
-    /// Wait no longer than this for what is asked for [default: 30; 1800 for load, which may compile]
+    /// Wait no longer than this for the result [default: 30; 1800 for load, which may compile]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
-    pub within: Option<f64>,
+    pub timeout: Option<f64>,
 }
 
 /// NETWORK may also be a C program, a shared object (.so) with a main, or a manifest (.toml): several
@@ -119,15 +119,15 @@ pub struct LoadArgs {
     /// Refuse it if its state and channels take more than so many bytes (K, M, G)
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = size)]
     pub memory: Option<u64>,
-    /// Promise it so many units a second (what it counts, such as frames); it gets no more
+    /// Reserve a rate: units per second (what it counts, such as frames); it gets no more
     #[arg(long, value_name = "FPS", allow_negative_numbers = true, value_parser = amount)]
     pub rate: Option<f64>,
-    /// Let it take no more than so many cores, such as 0.5
+    /// Limit it to this number of cores, such as 0.5
     #[arg(long, value_name = "CORES", allow_negative_numbers = true, value_parser = amount)]
-    pub share: Option<f64>,
-    /// Load it even where that breaks a promise
+    pub cpus: Option<f64>,
+    /// Load it even if that breaks a reserved rate
     #[arg(long)]
-    pub anyway: bool,
+    pub force: bool,
     /// Give it a core that nothing else of the host is on
     #[arg(long)]
     pub exclusive: bool,
@@ -193,16 +193,16 @@ pub struct MoveArgs {
     pub name: String,
     #[arg(value_name = "ACTOR")]
     pub actor: String,
-    /// It goes there, and stays
+    /// Move it to this worker, and pin it there
     #[arg(
         value_name = "WORKER",
         allow_negative_numbers = true,
-        required_unless_present = "free"
+        required_unless_present = "unpin"
     )]
     pub worker: Option<u32>,
-    /// Let the mapper move it again
+    /// Unpin it: the mapper may move it again
     #[arg(long, conflicts_with = "worker")]
-    pub free: bool,
+    pub unpin: bool,
     #[command(flatten)]
     pub at: AtArgs,
 }
@@ -221,9 +221,9 @@ pub struct EventsArgs {
 
 #[derive(Args, Debug)]
 pub struct TopArgs {
-    /// Ask the host so often
+    /// Time between two updates
     #[arg(long, value_name = "SECONDS", default_value = "1", allow_negative_numbers = true, value_parser = seconds)]
-    pub every: f64,
+    pub interval: f64,
     #[command(flatten)]
     pub at: AtArgs,
 }

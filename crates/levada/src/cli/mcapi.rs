@@ -28,9 +28,9 @@ pub struct LookArgs {
 pub struct WatchArgs {
     #[command(flatten)]
     pub look: LookArgs,
-    /// Look so often
+    /// Time between two updates
     #[arg(long, value_name = "SECONDS", default_value = "1", allow_negative_numbers = true, value_parser = seconds)]
-    pub every: f64,
+    pub interval: f64,
 }
 
 #[derive(Args, Debug)]

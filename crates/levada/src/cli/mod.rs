@@ -44,9 +44,9 @@ pub enum Command {
     ///
     /// In place of a network it takes a manifest, a .toml file with an [[application]] for each: all of
     /// them are loaded, or none. Each has a network, and what the options are called that load it alone: name, in,
-    /// out, option, set, path, project, arguments, priority, rate, share, memory, anyway, exclusive, placement (a
-    /// file: TOML, or a mapping of Orcc's, XML), isolate, paused, within, native, unchecked, outside, no_fuse,
-    /// any_sizes.
+    /// out, option, set, path, project, arguments, priority, rate, cpus, memory, force, exclusive, placement (a
+    /// file: TOML, or a mapping of Orcc's, XML), isolate, paused, timeout, native, unchecked, out_of_bounds,
+    /// no_fuse, random_buffer_sizes.
     Load(LoadArgs),
     /// Let a new version take an application's place, between two elements
     Replace(ReplaceArgs),
@@ -110,7 +110,7 @@ pub enum Command {
     Shield(ShieldArgs),
     /// Use a processor behind a window by hand: boot it, load and run images
     ///
-    /// A unit goes on when the command has ended, until it is stopped: a process of its own keeps it.
+    /// A unit goes on when the command has ended, until it is stopped: a process of its own, its agent, holds it.
     #[command(subcommand)]
     Unit(UnitCommand),
     /// Say what this machine offers, what is missing, and what to do

@@ -27,19 +27,19 @@ pub struct NetworkArgs {
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outside {
+pub enum OutOfBounds {
     /// The network stops
     Fault,
-    /// Its nearest element is read, and what is written is lost, with a warning: applications made
-    /// for Orcc rely on it that nothing happens
-    Nearest,
+    /// The nearest element is read, and a write is dropped, with a warning: applications made for
+    /// Orcc rely on that
+    Clamp,
 }
 
-impl Outside {
+impl OutOfBounds {
     pub fn name(self) -> &'static str {
         match self {
-            Outside::Fault => "fault",
-            Outside::Nearest => "nearest",
+            OutOfBounds::Fault => "fault",
+            OutOfBounds::Clamp => "clamp",
         }
     }
 }
@@ -50,13 +50,13 @@ pub struct CompileArgs {
     /// Leave out the checks of array indices (a wrong index then spoils memory)
     #[arg(long)]
     pub unchecked: bool,
-    /// What happens where a list is read or written that has no such element
-    /// [default: nearest in a project, which has a .project file, or else fault]
+    /// What an out-of-range list index does
+    /// [default: clamp in a project, which has a .project file; else fault]
     #[arg(long, value_name = "WHAT", value_enum, conflicts_with = "unchecked")]
-    pub outside: Option<Outside>,
-    /// Give channels sizes by chance, from this seed: what comes out must be the same
+    pub out_of_bounds: Option<OutOfBounds>,
+    /// Give channels random capacities, from this seed, for tests: the output must be the same
     #[arg(long, value_name = "SEED", allow_negative_numbers = true)]
-    pub any_sizes: Option<u64>,
+    pub random_buffer_sizes: Option<u64>,
     /// Do not join actors into one, even where that is faster
     #[arg(long, overrides_with = "fuse")]
     pub no_fuse: bool,
@@ -92,7 +92,7 @@ pub struct RuntimeArgs {
     /// Stop an application when one action of it takes more CPU time than this; 0: never [default: 0;
     /// in a host 10000]
     #[arg(long, value_name = "MS", allow_negative_numbers = true)]
-    pub time_limit: Option<u32>,
+    pub action_time_limit: Option<u32>,
     /// An idle worker looks for work for so many microseconds before it sleeps; 0: it sleeps at once
     /// [default: 30]
     #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
@@ -128,7 +128,9 @@ impl RuntimeArgs {
         HostOptions {
             runtime: RuntimeOptions {
                 workers: self.workers.unwrap_or(0),
-                action_time_limit: Duration::from_millis(self.time_limit.unwrap_or(0).into()),
+                action_time_limit: Duration::from_millis(
+                    self.action_time_limit.unwrap_or(0).into(),
+                ),
                 // The runtime takes zero microseconds as "use the default".
                 no_spin: self.spin == Some(0),
                 spin_us: self.spin.unwrap_or(0),

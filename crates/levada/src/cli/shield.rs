@@ -27,21 +27,21 @@ pub struct RaiseArgs {
     /// Ctrl-C
     #[arg(long, value_name = "PID", conflicts_with = "program")]
     pub pid: Option<i32>,
-    /// Give them to this thread of the process only, and not in the way `partition`
+    /// Give them to this thread of the process only; not by the method `cgroup-v2-partition`
     #[arg(long, value_name = "TID", requires = "pid")]
     pub thread: Option<i32>,
-    /// A descriptor on which the C library asks and is answered; its end ends the shield
+    /// A socket by which the C library controls the shield; its end ends the shield
     #[arg(long, value_name = "DESCRIPTOR", requires = "pid", hide = true)]
-    pub wire: Option<i32>,
+    pub control_fd: Option<i32>,
     /// Move what was on the cores to the single most lightly loaded other one
     #[arg(long)]
-    pub pin_lightest: bool,
+    pub single_target: bool,
     /// Leave these processes where they are (names or process ids)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub protect: Vec<String>,
-    /// Shield in this way only [default: the first that works]
-    #[arg(long, value_name = "WAY", value_parser = ["partition", "cpusets", "affinity", "own"])]
-    pub by: Option<String>,
+    pub exclude: Vec<String>,
+    /// Use this method only [default: the first that works]
+    #[arg(long, value_name = "METHOD", value_parser = ["cgroup-v2-partition", "cpuset-v1", "affinity", "self"])]
+    pub method: Option<String>,
     /// Run the program at this real-time priority, 1 to 99
     #[arg(long, value_name = "PRIORITY", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=99), conflicts_with = "pid")]
     pub fifo: Option<u32>,

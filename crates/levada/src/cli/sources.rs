@@ -45,11 +45,11 @@ pub struct CheckArgs {
     /// which rule, or what a name is
     #[arg(long, value_name = "FILE:LINE:COLUMN", conflicts_with = "paths", value_parser = place)]
     pub explain: Option<Place>,
-    /// Also note where the language leaves something open, and what Levada does there: which of two
+    /// Also report where the language leaves something open, and what Levada does there: which of two
     /// actions goes first, where that depends on the time at which elements come, and values that may
     /// not fit an odd width
     #[arg(long, conflicts_with = "explain")]
-    pub notes: bool,
+    pub portability_notes: bool,
     /// Print what was found as JSON
     #[arg(long)]
     pub json: bool,
@@ -87,7 +87,7 @@ pub struct CcArgs {
     pub serial: bool,
     /// Make a shared object for `levada load`: its runtime is the host's (-fPIC -shared -Wl,-Bsymbolic)
     #[arg(long)]
-    pub hosted: bool,
+    pub plugin: bool,
     /// What the C compiler is called with
     #[arg(
         value_name = "ARGUMENT",

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 #[derive(Subcommand, Debug)]
 pub enum UnitCommand {
-    /// List the units that there are, and what each is about
+    /// List the units, and the state of each
     List(UnitsArgs),
     /// Start a machine, which is then a unit of this name
     Boot(BootArgs),
@@ -19,16 +19,16 @@ pub enum UnitCommand {
     Log(UnitArgs),
     /// End it, whatever it does
     Stop(UnitArgs),
-    /// The process that a unit is kept by
+    /// The agent: the process that holds a unit
     #[command(hide = true)]
-    Keep(BootArgs),
+    Serve(BootArgs),
 }
 
 impl UnitCommand {
     pub fn json(&self) -> bool {
         match self {
             UnitCommand::List(at) => at.json,
-            UnitCommand::Boot(args) | UnitCommand::Keep(args) => args.unit.at.json,
+            UnitCommand::Boot(args) | UnitCommand::Serve(args) => args.unit.at.json,
             UnitCommand::Load(args) => args.unit.at.json,
             UnitCommand::Run(args) => args.unit.at.json,
             UnitCommand::Log(unit) | UnitCommand::Stop(unit) => unit.at.json,
@@ -149,7 +149,7 @@ pub struct UnitRunArgs {
     pub result: String,
     /// Stop the program when it has not ended by then [default: wait, whatever it does]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
-    pub within: Option<f64>,
+    pub timeout: Option<f64>,
 }
 
 /// It is a part of files' names.

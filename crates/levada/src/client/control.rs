@@ -7,11 +7,11 @@ use crate::cli::{AtArgs, MoveArgs, OneArgs, UnloadArgs};
 use crate::common::output::grouped;
 use levada_host::client::Method;
 use levada_host::model::unconsumed;
-use levada_host::protocol::{Application, MoveRequest, Unloaded, WITHIN};
+use levada_host::protocol::{Application, MoveRequest, REQUEST_TIMEOUT_S, Unloaded};
 use serde_json::{Value, json};
 
-fn within(at: &AtArgs) -> String {
-    format!("?within={}", at.within.unwrap_or(WITHIN))
+fn timeout(at: &AtArgs) -> String {
+    format!("?timeout={}", at.timeout.unwrap_or(REQUEST_TIMEOUT_S))
 }
 
 pub fn unload(args: &UnloadArgs) -> CommandResult {
@@ -19,8 +19,8 @@ pub fn unload(args: &UnloadArgs) -> CommandResult {
         return unload_ended(&args.at);
     };
     let how = match args.now {
-        true => within(&args.at) + "&now=true",
-        false => within(&args.at),
+        true => timeout(&args.at) + "&now=true",
+        false => timeout(&args.at),
     };
     let address = application_path(name, &how);
     request(
@@ -50,7 +50,7 @@ fn unload_ended(at: &AtArgs) -> CommandResult {
 
 fn unloaded(u: &Unloaded) -> String {
     let done = u.progress.as_ref().map(|p| format!(", {}", done(p)));
-    let told = u.told_after;
+    let told = u.last_report_s;
     let told = told.map(|after| format!(" (as it said after {after:.2} s)"));
     let left = unconsumed::text(&u.unconsumed, u.unconsumed_omitted);
     let left = left.map(|text| format!("; {text}"));
@@ -72,7 +72,7 @@ pub fn pause(args: &OneArgs) -> CommandResult {
         &args.at,
         client_for_wait(&args.at)?,
         Method::POST,
-        &application_path(&args.name, &format!("/pause{}", within(&args.at))),
+        &application_path(&args.name, &format!("/pause{}", timeout(&args.at))),
         &Value::Null,
         words,
     )
@@ -84,7 +84,7 @@ pub fn resume(args: &OneArgs) -> CommandResult {
         &args.at,
         client_for_wait(&args.at)?,
         Method::POST,
-        &application_path(&args.name, &format!("/resume{}", within(&args.at))),
+        &application_path(&args.name, &format!("/resume{}", timeout(&args.at))),
         &Value::Null,
         words,
     )
@@ -94,7 +94,7 @@ pub fn move_actor(args: &MoveArgs) -> CommandResult {
     let body = MoveRequest {
         actor: args.actor.clone(),
         worker: args.worker,
-        free: args.free,
+        unpin: args.unpin,
     };
     request(
         &args.at,

@@ -42,13 +42,13 @@ fn event(line: &str) -> String {
         let count = event["count"].as_u64().unwrap_or_default();
         let were = if count == 1 { "was" } else { "were" };
         let missed = format!("{} {were} missed", plural(count as usize, "event"));
-        return match (event["anew"] == true, count) {
+        return match (event["sequence_restarted"] == true, count) {
             (true, 0) => {
-                "  (that number is of an earlier host: numbers have begun anew)".to_string()
+                "  (that number is of an earlier host: the numbers have begun again)".to_string()
             }
             (true, _) => {
                 format!(
-                    "  (that number is of an earlier host: numbers have begun anew, and {missed})"
+                    "  (that number is of an earlier host: the numbers have begun again, and {missed})"
                 )
             }
             (false, _) => format!("  ({missed})"),
@@ -62,7 +62,7 @@ fn event(line: &str) -> String {
         (day / 60.0) as u32 % 60,
         day % 60.0
     );
-    let mut out = format!("{time}  {:<9} {}", text("event"), text("application"));
+    let mut out = format!("{time}  {:<11} {}", text("event"), text("application"));
     if event["event"] == "moved" {
         out += &format!(
             ".{}: worker {} -> {}",

@@ -44,7 +44,7 @@ pub(super) fn applications(all: &[Application]) -> String {
 
 /// Applications that the host has not restored, with the reason and what to do.
 pub(super) fn left_out(all: &[Application]) -> String {
-    let held = all.iter().filter(|a| a.state == State::Held);
+    let held = all.iter().filter(|a| a.state == State::Quarantined);
     let lines: String = held
         .map(|a| {
             format!(
@@ -74,7 +74,7 @@ pub(super) fn silent(all: &[Application]) -> String {
             None => "does not answer",
             Some(_) => "has ended without a word",
         };
-        let after = a.told_after?;
+        let after = a.last_report_s?;
         let name = &a.name;
         Some(format!(
             "\n  {name}: what it has done is what it said after {after:.1} s; its process {why}\n"

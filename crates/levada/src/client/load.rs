@@ -6,7 +6,9 @@ use super::manifest::load_manifest;
 use super::{CommandResult, application_path, client_for_load, request_load};
 use crate::cli::{LoadArgs, ReplaceArgs};
 use crate::common::output::{self, Failure};
-use levada_host::protocol::{COMPILES_WITHIN, Details, LoadRequest, ReplaceRequest, WITHIN};
+use levada_host::protocol::{
+    COMPILE_TIMEOUT_S, Details, LoadRequest, REQUEST_TIMEOUT_S, ReplaceRequest,
+};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -15,7 +17,7 @@ pub fn load(args: &LoadArgs) -> CommandResult {
         return load_manifest(args);
     }
     let request = request(args)?;
-    let client = client_for_load(&args.at, request.within.unwrap_or(COMPILES_WITHIN))?;
+    let client = client_for_load(&args.at, request.timeout.unwrap_or(COMPILE_TIMEOUT_S))?;
     request_load(&args.at, client, "/applications", &json!(request), loaded)
 }
 
@@ -39,19 +41,19 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
         project: args.network.project.as_ref().map(text).transpose()?,
         native: all(&args.compile.native)?,
         unchecked: args.compile.unchecked,
-        outside: args.compile.outside.map(|o| o.name().to_string()),
-        any_sizes: args.compile.any_sizes,
+        out_of_bounds: args.compile.out_of_bounds.map(|o| o.name().to_string()),
+        random_buffer_sizes: args.compile.random_buffer_sizes,
         no_fuse: args.compile.no_fuse,
         memory: args.memory,
         rate: args.rate,
-        share: args.share,
-        anyway: args.anyway,
+        cpus: args.cpus,
+        force: args.force,
         exclusive: args.exclusive,
         placement: args.placement.as_ref().map(text).transpose()?,
-        beside: Vec::new(),
+        core_usage_by_others: Vec::new(),
         isolate: args.isolate,
         paused: args.paused,
-        within: args.at.within,
+        timeout: args.at.timeout,
     })
 }
 
@@ -69,23 +71,23 @@ pub fn replace(args: &ReplaceArgs) -> CommandResult {
         );
     }
     // The timeout limits how long the old version drains; the new one is compiled before.
-    let drains = args.load.at.within.unwrap_or(WITHIN);
+    let drains = args.load.at.timeout.unwrap_or(REQUEST_TIMEOUT_S);
     let load = LoadRequest {
-        within: None,
+        timeout: None,
         ..request(&args.load)?
     };
     let request = ReplaceRequest {
         load,
-        within: Some(drains),
+        timeout: Some(drains),
     };
     let address = application_path(&args.old, "/replace");
     request_load(
         &args.load.at,
-        client_for_load(&args.load.at, COMPILES_WITHIN + drains)?,
+        client_for_load(&args.load.at, COMPILE_TIMEOUT_S + drains)?,
         &address,
         &json!(request),
         |made: &Details| {
-            for what in &made.anew {
+            for what in &made.state_reset {
                 say!("note: {what}");
             }
             loaded(made).replacen("loaded", "replaced", 1)

@@ -6,7 +6,7 @@ use super::{CommandResult, client_for_load, request_load};
 use crate::cli::LoadArgs;
 use crate::common::output::{self, Failure};
 use levada_host::http::body::LARGEST_REQUEST;
-use levada_host::protocol::{COMPILES_WITHIN, Details, Manifest};
+use levada_host::protocol::{COMPILE_TIMEOUT_S, Details, Manifest};
 use serde_json::json;
 
 /// The first given option that applies to a single application; a manifest sets these for each.
@@ -23,16 +23,16 @@ fn not_for_manifests(args: &LoadArgs) -> Option<&'static str> {
         ("priority", args.priority != 0),
         ("memory", args.memory.is_some()),
         ("rate", args.rate.is_some()),
-        ("share", args.share.is_some()),
-        ("anyway", args.anyway),
+        ("cpus", args.cpus.is_some()),
+        ("force", args.force),
         ("placement", args.placement.is_some()),
         ("exclusive", args.exclusive),
         ("isolate", args.isolate),
         ("paused", args.paused),
         ("native", !compile.native.is_empty()),
         ("unchecked", compile.unchecked),
-        ("outside", compile.outside.is_some()),
-        ("any-sizes", compile.any_sizes.is_some()),
+        ("out-of-bounds", compile.out_of_bounds.is_some()),
+        ("random-buffer-sizes", compile.random_buffer_sizes.is_some()),
         ("no-fuse", compile.no_fuse),
         ("fuse", compile.fuse),
         ("", !args.arguments.is_empty()),
@@ -57,7 +57,7 @@ pub(super) fn load_manifest(args: &LoadArgs) -> CommandResult {
         Failure::new(format!("{shown}: {}", e.to_string().trim_end()))
             .help(
                 "each [[application]] has a network, and what levada load knows: name, in, out, set, ...; \
-                 beside is for one that is loaded alone",
+                 core_usage_by_others is for one that is loaded alone",
             )
     })?;
     let folder = path
@@ -68,8 +68,8 @@ pub(super) fn load_manifest(args: &LoadArgs) -> CommandResult {
     for one in &mut manifest.application {
         let numbers = [
             ("rate", one.rate),
-            ("share", one.share),
-            ("within", one.within),
+            ("cpus", one.cpus),
+            ("timeout", one.timeout),
         ];
         for (what, number) in numbers {
             // JSON has no such numbers; they would be dropped.
@@ -78,7 +78,7 @@ pub(super) fn load_manifest(args: &LoadArgs) -> CommandResult {
             }
         }
         one.directory = folder.join(&one.directory);
-        one.within = one.within.or(args.at.within);
+        one.timeout = one.timeout.or(args.at.timeout);
     }
     let request = json!(manifest);
     let size = request.to_string().len();
@@ -93,7 +93,7 @@ pub(super) fn load_manifest(args: &LoadArgs) -> CommandResult {
     }
     let each = manifest.application.iter();
     let all = each
-        .map(|one| one.within.unwrap_or(COMPILES_WITHIN))
+        .map(|one| one.timeout.unwrap_or(COMPILE_TIMEOUT_S))
         .sum::<f64>();
     request_load(
         &args.at,

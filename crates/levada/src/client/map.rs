@@ -35,10 +35,10 @@ fn placement(all: &[Worker]) -> String {
             name: app.to_string(),
             unit: String::new(),
             priority: 0,
-            promise: None,
+            reserved_rate: None,
             actors: actors.iter().map(actor).collect(),
             channels: Vec::new(),
-            share: None,
+            cpus: None,
             cost_profile: None,
         });
     }
@@ -71,7 +71,7 @@ pub fn map(at: &AtArgs, write: Option<&Path>) -> CommandResult {
                 let programs = w.program.iter().map(|p| p.share);
                 let total = shares.chain(programs).fold(0.0, |all, one| all + one);
                 let many = plural(actors().count(), "actor");
-                let whose = match w.open {
+                let whose = match w.available {
                     true => many,
                     false => format!("{many}, and no others"),
                 };

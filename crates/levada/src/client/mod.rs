@@ -25,7 +25,7 @@ use crate::common::output::{self, Failure};
 use levada_host::Kind;
 use levada_host::client::{Client, Method, encoded};
 use levada_host::http::socket;
-use levada_host::protocol::{Failed, WITHIN};
+use levada_host::protocol::{Failed, REQUEST_TIMEOUT_S};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -54,13 +54,13 @@ const LOAD_GRACE_S: f64 = 15.0;
 
 /// A client for requests that the host answers immediately.
 pub fn client(at: &AtArgs) -> Result<Client, Failure> {
-    client_with_timeout(at, at.within.unwrap_or(WITHIN))
+    client_with_timeout(at, at.timeout.unwrap_or(REQUEST_TIMEOUT_S))
 }
 
 /// A client for requests on which the host itself waits up to the given timeout; its timeout error names what it
 /// waited for.
 fn client_for_wait(at: &AtArgs) -> Result<Client, Failure> {
-    client_with_timeout(at, at.within.unwrap_or(WITHIN) + REPLY_GRACE_S)
+    client_with_timeout(at, at.timeout.unwrap_or(REQUEST_TIMEOUT_S) + REPLY_GRACE_S)
 }
 
 /// A client for requests that load an application first, which may take `seconds` by itself.
@@ -73,7 +73,7 @@ fn client_with_timeout(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
         Some(path) => Client::new(path),
         None => Client::new(&socket::usual_path()?),
     };
-    Ok(client.within(Duration::from_secs_f64(seconds)))
+    Ok(client.timeout(Duration::from_secs_f64(seconds)))
 }
 
 /// Sends a request and prints the reply: as JSON, or formatted by `words`.
@@ -121,8 +121,8 @@ fn print_reply<T: Serialize + DeserializeOwned>(
 
 /// The query string with the timeout; empty if none is given, so that the host uses its default.
 fn timeout_query(at: &AtArgs) -> String {
-    let within = at.within.map(|within| format!("?within={within}"));
-    within.unwrap_or_default()
+    let timeout = at.timeout.map(|timeout| format!("?timeout={timeout}"));
+    timeout.unwrap_or_default()
 }
 
 /// The path of an application, followed by `rest`.

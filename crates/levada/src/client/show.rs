@@ -15,7 +15,7 @@ pub fn list(args: &AllArgs) -> CommandResult {
     // Requested before the list, so that an application that is restored meanwhile is listed as loaded.
     let left = match args.at.json {
         true => Vec::new(),
-        false => client(&args.at)?.get::<HostInfo>("/host")?.left,
+        false => client(&args.at)?.get::<HostInfo>("/host")?.not_restored,
     };
     request(
         &args.at,
@@ -74,7 +74,7 @@ pub fn show(args: &OneArgs) -> CommandResult {
         &Value::Null,
         |d: &Details| {
             let mut out = applications(std::slice::from_ref(&d.application));
-            if d.application.state == State::Held {
+            if d.application.state == State::Quarantined {
                 return out + &left_out(std::slice::from_ref(&d.application));
             }
             if let Some(outcome) = &d.application.outcome {
@@ -88,7 +88,7 @@ pub fn show(args: &OneArgs) -> CommandResult {
                 out += &format!("    {line}\n");
             }
             out += &silent(std::slice::from_ref(&d.application));
-            out += &promise(&d.application);
+            out += &reserved_rate(&d.application);
             let rows: Vec<Vec<String>> = d
                 .actor
                 .iter()
@@ -127,25 +127,27 @@ pub fn show(args: &OneArgs) -> CommandResult {
     )
 }
 
-/// The promised rate and the measured one.
-fn promise(a: &Application) -> String {
-    let Some(promised) = a.promised else {
+/// The reserved rate and the measured one.
+fn reserved_rate(a: &Application) -> String {
+    let Some(reserved) = a.reserved_rate else {
         return String::new();
     };
     let unit = a.progress.as_ref().map(|p| p.unit.as_str());
     let unit = unit.filter(|unit| !unit.is_empty()).unwrap_or("units");
-    let pace = a.pace.map(|pace| format!(", has had {pace:.1} lately"));
-    let late = match a.late.unwrap_or(0) {
+    let measured = a
+        .measured_rate
+        .map(|measured| format!(", measured {measured:.1}"));
+    let missed = match a.rate_miss_count.unwrap_or(0) {
         0 => String::new(),
-        1 => ", was late once".to_string(),
-        times => format!(", was late {times} times"),
+        1 => ", missed once".to_string(),
+        times => format!(", missed {times} times"),
     };
-    let pace = pace.unwrap_or_default();
-    let is = match a.is_late {
-        Some(true) => ", is late",
+    let measured = measured.unwrap_or_default();
+    let is = match a.rate_missed {
+        Some(true) => ", misses it now",
         _ => "",
     };
-    format!("\n  is promised {promised:.1} {unit} a second{pace}{late}{is}\n")
+    format!("\n  has reserved {reserved:.1} {unit} a second{measured}{missed}{is}\n")
 }
 
 /// The worker of an actor, and whether it is pinned.

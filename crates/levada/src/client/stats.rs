@@ -26,7 +26,7 @@ pub fn stats(at: &AtArgs) -> CommandResult {
                         core(w),
                         format!("{:.1} s", w.busy),
                         share(Some((w.busy / of).min(1.0))),
-                        format!("{:.1} s", w.lost),
+                        format!("{:.1} s", w.preempted),
                         grouped(w.activations),
                         grouped(w.sleeps),
                         w.actor.len().to_string(),
@@ -37,7 +37,7 @@ pub fn stats(at: &AtArgs) -> CommandResult {
                 "worker",
                 "busy",
                 "share",
-                "lost",
+                "preempted",
                 "activations",
                 "sleeps",
                 "actors",
@@ -68,11 +68,11 @@ fn leases(s: &Stats) -> String {
             core(w),
             whose,
             lease.waiting.to_string(),
-            grouped(lease.given),
-            grouped(lease.seized),
-            grouped(lease.left),
-            format!("{:.1} ms", 1e3 * lease.waited / lease.waits.max(1) as f64),
-            format!("{:.1} ms", 1e3 * lease.longest),
+            grouped(lease.transfers),
+            grouped(lease.preempted),
+            grouped(lease.reclaimed_idle),
+            format!("{:.1} ms", 1e3 * lease.waited_s / lease.waits.max(1) as f64),
+            format!("{:.1} ms", 1e3 * lease.longest_s),
         ])
     };
     let rows: Vec<Vec<String>> = s.worker.iter().filter_map(row).collect();
@@ -80,7 +80,14 @@ fn leases(s: &Stats) -> String {
         true => String::new(),
         false => {
             let head = [
-                "lease of", "has it", "waiting", "given", "seized", "left", "waits", "longest",
+                "lease of",
+                "has it",
+                "waiting",
+                "transfers",
+                "preempted",
+                "reclaimed idle",
+                "waits",
+                "longest",
             ];
             format!("{}\n", table(&head, &rows))
         }

@@ -57,7 +57,7 @@ fn socket(args: &HostArgs) -> Result<Socket, Failure> {
 impl From<RestoreWhat> for Restore {
     fn from(what: RestoreWhat) -> Restore {
         match what {
-            RestoreWhat::Good => Restore::Good,
+            RestoreWhat::Safe => Restore::Safe,
             RestoreWhat::All => Restore::All,
         }
     }
@@ -107,9 +107,9 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     let mut options = args.runtime.options();
     options.isolated = isolated;
     // Default, since applications share the workers.
-    let limit_ms = args.runtime.time_limit.unwrap_or(TIME_LIMIT_MS);
+    let limit_ms = args.runtime.action_time_limit.unwrap_or(TIME_LIMIT_MS);
     options.runtime.action_time_limit = Duration::from_millis(limit_ms.into());
-    options.runtime.output_bytes_per_s = args.prints;
+    options.runtime.output_bytes_per_s = args.output_rate;
     // Before workers are created.
     let _leases = (!isolated).then(give_leases);
     let memory = match isolated {
@@ -181,7 +181,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     };
     drop(socket);
     let signal = interrupt.signal().filter(|_| isolated);
-    end_all(&served, args.within(), isolated, signal);
+    end_all(&served, args.timeout(), isolated, signal);
     drop(interrupt);
     match done {
         Ok(()) => Ok(saved.map(|()| signal)?),
@@ -252,7 +252,7 @@ fn served(
         launch: LaunchConfig {
             command,
             options: args.for_another(),
-            within: args.within(),
+            timeout: args.timeout(),
         },
     }
 }
@@ -274,18 +274,18 @@ fn greet(served: &ServerState, socket: &Socket, isolated: bool) {
 
 /// Ends all applications. If a firing does not end in time, this is reported and the process ends here, by `signal`
 /// if given.
-fn end_all(served: &ServerState, within: Duration, isolated: bool, signal: Option<i32>) {
+fn end_all(served: &ServerState, timeout: Duration, isolated: bool, signal: Option<i32>) {
     let left = served.live();
     if left > 0 && !isolated {
         say!("stopping {}", plural(left, "application"));
     }
     // Files that natives hold open are finished or removed when their applications are dropped.
-    let lasting = served.stop_timeout(within);
+    let lasting = served.stop_timeout(timeout);
     if lasting.is_empty() {
         return;
     }
     let names = lasting.join(", ");
-    say!("not ended after {within:?}, as a firing lasts: {names}");
+    say!("not ended after {timeout:?}, as a firing lasts: {names}");
     served.host.flush();
     if let Some(signal) = signal {
         guard::end_by(signal);

@@ -138,13 +138,13 @@ fn as_text(read: &Description, mapped: &[Mapped]) -> String {
     let head = [
         "strategy",
         "mapped in",
-        "busiest to bound",
+        "load to lower bound",
         "cores busy",
         &first,
     ];
     out += &table(&head, &rows);
     out += "\n";
-    let mut head = vec!["application", "unit", "promised", "recorded"];
+    let mut head = vec!["application", "unit", "reserved rate", "recorded"];
     head.extend(mapped.iter().map(|m| m.name));
     let mut rows = Vec::new();
     for (i, app) in mix.apps.iter().enumerate().take(APPLICATIONS_LISTED_MAX) {
@@ -152,7 +152,7 @@ fn as_text(read: &Description, mapped: &[Mapped]) -> String {
         let mut row = vec![
             app.name.clone(),
             format!("{}/s", app.unit),
-            shown(app.promise),
+            shown(app.reserved_rate),
             shown(read.rates[i]),
         ];
         row.extend(mapped.iter().map(|m| {
@@ -176,10 +176,11 @@ fn as_text(read: &Description, mapped: &[Mapped]) -> String {
     out
 }
 
-/// Whether this rate is less than the application's promised rate.
+/// Whether this rate is less than the application's reserved rate.
 fn is_broken(app: &App, rate: f64) -> bool {
-    let least = |promised: f64| promised * (1.0 - levada_map::RATE_TOLERANCE);
-    app.promise.is_some_and(|promised| rate < least(promised))
+    let least = |reserved: f64| reserved * (1.0 - levada_map::RATE_TOLERANCE);
+    app.reserved_rate
+        .is_some_and(|reserved| rate < least(reserved))
 }
 
 fn as_json(read: &Description, mapped: &[Mapped]) -> Value {
@@ -192,15 +193,16 @@ fn as_json(read: &Description, mapped: &[Mapped]) -> Value {
                 .collect();
             json!({
                 "name": app.name, "unit": app.unit, "priority": app.priority,
-                "promised": app.promise, "broken": is_broken(app, m.simulated.rates[i]), "recorded": read.rates[i],
-                "rate": m.simulated.rates[i], "rate_of_slowest_actor": m.simulated.slowest[i], "cores": cores,
+                "reserved_rate": app.reserved_rate, "broken": is_broken(app, m.simulated.rates[i]),
+                "recorded": read.rates[i], "rate": m.simulated.rates[i],
+                "rate_of_slowest_actor": m.simulated.slowest[i], "cores": cores,
             })
         });
         json!({
             "strategy": m.name,
             "seconds": m.took.as_secs_f64(),
-            "busiest_to_bound": m.busiest,
-            "rates_to_first": m.gain(&read.mix, &mapped[0]),
+            "load_to_lower_bound": m.busiest,
+            "rates_vs_first": m.gain(&read.mix, &mapped[0]),
             "cores_busy": m.simulated.busy,
             "simulated_seconds": m.simulated.seconds,
             "applications": apps.collect::<Vec<_>>(),

@@ -193,7 +193,7 @@ fn watch(args: &WatchArgs) -> Result<ExitCode, Failure> {
     let mut leavers = DepartedList::default();
     loop {
         std::thread::sleep(pause);
-        pause = Duration::from_secs_f64(args.every);
+        pause = Duration::from_secs_f64(args.interval);
         let now = Snapshot::now(&args.look.domains)?;
         leavers.note(&before, &now);
         if args.look.json {

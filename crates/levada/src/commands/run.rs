@@ -66,7 +66,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         .record
         .as_ref()
         .and_then(|_| Sampler::begin(&hosted, host.runtime()));
-    let limit = args.runtime.time_limit.filter(|ms| *ms > 0);
+    let limit = args.runtime.action_time_limit.filter(|ms| *ms > 0);
     let hang = NativeHang::new(limit.map(|ms| Duration::from_millis(ms.into())));
     // This thread also handles signals and prints progress.
     host.runtime().serve();
@@ -205,7 +205,7 @@ fn load_of(
         initial_workers: None,
         limits: Limits {
             rate: args.rate,
-            share: None,
+            cpus: None,
         },
         can_count: true,
         force: true,

@@ -26,7 +26,7 @@ pub struct LoadProgress {
 
 impl LoadProgress {
     pub fn start(client: &Client) -> LoadProgress {
-        let client = client.clone().within(REPLY_TIMEOUT);
+        let client = client.clone().timeout(REPLY_TIMEOUT);
         let (end, ended) = mpsc::channel();
         let printer = std::thread::Builder::new().spawn(move || {
             let (began, mut err) = (Instant::now(), std::io::stderr());

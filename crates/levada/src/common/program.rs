@@ -72,8 +72,8 @@ fn refuse(
         ("option", !given.option.is_empty()),
         ("native", !compile.native.is_empty()),
         ("unchecked", compile.unchecked),
-        ("outside", compile.outside.is_some()),
-        ("any-sizes", compile.any_sizes.is_some()),
+        ("out-of-bounds", compile.out_of_bounds.is_some()),
+        ("random-buffer-sizes", compile.random_buffer_sizes.is_some()),
         ("no-fuse", compile.no_fuse),
     ];
     if let Some((option, _)) = all.iter().chain(more).find(|o| o.1) {

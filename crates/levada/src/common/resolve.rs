@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Resolves the network that the command line names: finds it, checks it, binds its parameters and compiles it.
 
-use crate::cli::{CompileArgs, NetworkArgs, Outside};
+use crate::cli::{CompileArgs, NetworkArgs, OutOfBounds};
 use crate::common::output::{self, Failure, failure, failure_with};
 use crate::common::program;
 use levada_cal::diag::{Diagnostic, Diagnostics, LineCol, Sources, Span};
@@ -101,7 +101,7 @@ fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
         return failure_with(
             format!("{typed} is a C source, not a network (.xdf)"),
             format!(
-                "a C program is loaded, or run, as a shared object: levada cc --hosted -O2 {typed} -o {}",
+                "a C program is loaded, or run, as a shared object: levada cc --plugin -O2 {typed} -o {}",
                 path.with_extension("so").display()
             ),
         );
@@ -275,11 +275,11 @@ fn ourselves() -> PathBuf {
 pub fn compile_options(loaded: &Loaded, args: &CompileArgs) -> Result<compile::Options, Failure> {
     Ok(compile::Options {
         checks: !args.unchecked,
-        lenient: match args.outside {
-            Some(outside) => outside == Outside::Nearest,
+        lenient: match args.out_of_bounds {
+            Some(out_of_bounds) => out_of_bounds == OutOfBounds::Clamp,
             None => loaded.in_project,
         },
-        any_sizes: args.any_sizes,
+        random_buffer_sizes: args.random_buffer_sizes,
         fuse: !args.no_fuse,
         natives: natives(loaded, args)?,
         forking: Some(ourselves()),

@@ -7,7 +7,7 @@ use levada_cores::CoreSet;
 use levada_host::Kind;
 use levada_host::client::{Client, Method};
 use levada_host::http::socket::usual_path;
-use levada_host::protocol::Away;
+use levada_host::protocol::CoreReservation;
 use levada_host::protocol::{HostInfo, Worker};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -44,14 +44,17 @@ pub struct CoreUse {
 pub fn at_work() -> BTreeMap<u32, CoreUse> {
     let mut all = BTreeMap::new();
     for socket in sockets() {
-        let client = Client::new(&socket).within(REPLY_TIMEOUT);
+        let client = Client::new(&socket).timeout(REPLY_TIMEOUT);
         let (Ok(host), Ok(workers)) = (
             client.get::<HostInfo>("/host"),
             client.get::<Vec<Worker>>("/map"),
         ) else {
             continue;
         };
-        for worker in workers.iter().filter(|w| w.open || !w.actor.is_empty()) {
+        for worker in workers
+            .iter()
+            .filter(|w| w.available || !w.actor.is_empty())
+        {
             let works = CoreUse {
                 process: host.pid,
                 actors: worker.actor.len(),
@@ -65,7 +68,7 @@ pub fn at_work() -> BTreeMap<u32, CoreUse> {
 }
 
 fn at(core: u32) -> String {
-    format!("/cores/{core}/away")
+    format!("/cores/{core}/reservation")
 }
 
 /// The socket of the user's own host; for root those of all users.
@@ -88,11 +91,11 @@ pub fn leave(cores: &CoreSet) -> VacatedCores {
     let mut left = Vec::new();
     let mut said = Vec::new();
     for socket in sockets() {
-        let client = Client::new(&socket).within(VACATE_TIMEOUT + REPLY_TIMEOUT);
+        let client = Client::new(&socket).timeout(VACATE_TIMEOUT + REPLY_TIMEOUT);
         for core in cores.iter() {
             let asked =
-                json!({ "process": std::process::id(), "within": VACATE_TIMEOUT.as_secs_f64() });
-            match client.call::<Away>(Method::POST, &at(core), &asked) {
+                json!({ "process": std::process::id(), "timeout": VACATE_TIMEOUT.as_secs_f64() });
+            match client.call::<CoreReservation>(Method::POST, &at(core), &asked) {
                 Ok(away) => {
                     left.push((client.clone(), core));
                     // The core is vacated even if this request fails.
@@ -122,7 +125,7 @@ impl Drop for VacatedCores {
         for (client, core) in &self.cores {
             // An error means that the host is gone or another client holds the reservation; there is nothing to
             // release then.
-            let _ = client.call::<Away>(Method::DELETE, &at(*core), &Value::Null);
+            let _ = client.call::<CoreReservation>(Method::DELETE, &at(*core), &Value::Null);
         }
     }
 }

@@ -40,7 +40,7 @@ fn raise(args: &RaiseArgs) -> Result<ExitCode, Failure> {
     // The shield must survive the end of the reader of its messages. The program gets the original action.
     // SAFETY: no handler runs.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
-    if let Some(descriptor) = args.wire {
+    if let Some(descriptor) = args.control_fd {
         return wire::serve(args, descriptor);
     }
     let done = plan(args).and_then(|plan| match args.pid {
@@ -108,9 +108,9 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
         }
     };
     // If nothing is printed about the evicted threads, they need not be measured.
-    let is_silent = args.quiet || args.wire.is_some();
+    let is_silent = args.quiet || args.control_fd.is_some();
     let load = match &wanted {
-        Some(_) if is_silent && !args.pin_lightest => Load::default(),
+        Some(_) if is_silent && !args.single_target => Load::default(),
         Some(_) => measure(SAMPLE_SHORT),
         None => measure(SAMPLE_LONG),
     };
@@ -118,10 +118,10 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
         .unwrap_or_else(|| load.cheapest(args.count.unwrap_or(1) as usize, &topology, &shielded));
     let others = shields::check(&wanted, &topology, &shielded)?;
     let request = Request {
-        lightest: args.pin_lightest.then(|| load.lightest(&others)).flatten(),
+        lightest: args.single_target.then(|| load.lightest(&others)).flatten(),
         cores: wanted,
-        by: args.by.as_deref().and_then(Method::from_name),
-        protect: args.protect.clone(),
+        method: args.method.as_deref().and_then(Method::from_name),
+        exclude: args.exclude.clone(),
         pid: args.pid,
         thread: args.thread,
         apart: args.deadline.is_some(),

@@ -172,7 +172,7 @@ fn to_json(
         .iter()
         .map(|r| {
             json!({
-                "cores": r.cores.to_string(), "by": r.method, "holder": r.holder(machine).map(|w| w.pid),
+                "cores": r.cores.to_string(), "method": r.method, "holder": r.holder(machine).map(|w| w.pid),
                 "guard": r.guard.map(|g| g.pid),
                 "program": r.critical.iter().map(|w| w.pid).collect::<Vec<_>>(),
                 "evicted": r.evicted,

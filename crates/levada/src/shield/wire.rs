@@ -77,7 +77,7 @@ fn say(wire: &mut UnixStream, what: &Value) {
 fn stands(plan: &Plan, shield: &Shield, is_full: bool) -> Value {
     let raised = &shield.raised;
     json!({
-        "is": "up", "cores": plan.request.cores.to_string(), "by": raised.method.name(),
+        "is": "up", "cores": plan.request.cores.to_string(), "method": raised.method.name(),
         "took_ns": u64::try_from(raised.took.as_nanos()).unwrap_or(u64::MAX),
         "threads": raised.swept.threads, "kernel_threads": raised.swept.kernel_threads,
         "interrupts": raised.steered.interrupts, "evicted": shield.evicted(),

@@ -49,18 +49,18 @@ impl Action {
         };
         Ok(match self {
             Action::Turn(name, state) if goes_on(*state) => {
-                post(application_path(name, "/resume?within=1"), &Value::Null)?;
+                post(application_path(name, "/resume?timeout=1"), &Value::Null)?;
                 format!("{name} goes on")
             }
             Action::Turn(name, _) => {
-                post(application_path(name, "/pause?within=1"), &Value::Null)?;
+                post(application_path(name, "/pause?timeout=1"), &Value::Null)?;
                 format!("{name} is paused")
             }
             Action::Move(name, actor, worker) => {
                 let to = MoveRequest {
                     actor: actor.clone(),
                     worker: *worker,
-                    free: worker.is_none(),
+                    unpin: worker.is_none(),
                 };
                 post(application_path(name, "/move"), &json!(to))?;
                 match worker {
@@ -73,9 +73,9 @@ impl Action {
             Action::Unload(name, now) => {
                 // A longer operation continues in the host.
                 let how = if *now {
-                    "?now=true&within=1"
+                    "?now=true&timeout=1"
                 } else {
-                    "?within=0.2"
+                    "?timeout=0.2"
                 };
                 let gone: Unloaded =
                     client.call(Method::DELETE, &application_path(name, how), &Value::Null)?;
@@ -86,5 +86,5 @@ impl Action {
 }
 
 fn goes_on(state: State) -> bool {
-    matches!(state, State::Paused | State::Loaded | State::Held)
+    matches!(state, State::Paused | State::Loaded | State::Quarantined)
 }

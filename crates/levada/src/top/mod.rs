@@ -42,16 +42,16 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     }
     let client = client(&args.at)?;
     // A missing host is reported before the screen is taken over.
-    let mut view = View::new(stats(&client)?, args.every);
-    let patient = match args.at.within {
+    let mut view = View::new(stats(&client)?, args.interval);
+    let patient = match args.at.timeout {
         Some(_) => client.clone(),
-        None => client.clone().within(Duration::MAX),
+        None => client.clone().timeout(Duration::MAX),
     };
     let (happens, happenings) = channel();
     let poller = Poller::new(client, patient, happens.clone());
     let mut terminal = ratatui::try_init()?;
     std::thread::spawn(move || hear_terminal(&happens));
-    let every = Duration::from_secs_f64(args.every);
+    let every = Duration::from_secs_f64(args.interval);
     let done = show(&mut terminal, poller, &happenings, &mut view, every);
     ratatui::restore();
     done.map(|()| ExitCode::SUCCESS)

@@ -116,7 +116,7 @@ impl Poller {
         if self.more {
             let name = name.to_string();
             let begun = self.begun;
-            let client = self.client.clone().within(DETAILS_TIMEOUT);
+            let client = self.client.clone().timeout(DETAILS_TIMEOUT);
             self.ask(&client, move |client| {
                 Reply::More(more(client, begun, name).map(Box::new))
             });

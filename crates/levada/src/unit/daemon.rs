@@ -85,7 +85,7 @@ pub fn serve(args: &BootArgs) -> Result<ExitCode, Failure> {
     unsafe { libc::ftruncate(2, 0) };
     let done = begin(args, &place);
     let done = done.and_then(|(listener, mut daemon)| {
-        output::line(&daemon.about().to_string())?;
+        output::line(&daemon.status().to_string())?;
         daemon.serve(&listener)
     });
     // The reply is sent only after the machine has ended and the name is free.
@@ -304,7 +304,7 @@ impl Daemon<'_> {
         let _ = self.reboot();
     }
 
-    fn about(&self) -> Value {
+    fn status(&self) -> Value {
         let gone = match &self.kept {
             Kept::Served(served) if served.state() != Status::OK => Some("the machine has ended"),
             _ => None,
@@ -312,13 +312,13 @@ impl Daemon<'_> {
         let why = self.dead.as_deref().or(gone);
         let state = match (why, &self.kept) {
             (Some(_), _) => "dead",
-            (None, _) if self.open => "runs",
-            (None, Kept::Served(_)) => "serves",
-            (None, _) => "waits",
+            (None, _) if self.open => "running",
+            (None, Kept::Served(_)) => "serving",
+            (None, _) => "idle",
         };
         json!({
             "name": self.name, "board": self.board, "state": state, "why": why,
-            "image": self.image, "keeper": std::process::id(), "machine": self.process(),
+            "image": self.image, "agent": std::process::id(), "machine": self.process(),
         })
     }
 
@@ -333,7 +333,7 @@ impl Daemon<'_> {
             return None;
         };
         match asked["verb"].as_str() {
-            Some("about") => answer(&stream, &self.about()),
+            Some("status") => answer(&stream, &self.status()),
             Some("load") => {
                 let file = PathBuf::from(asked["image"].as_str().unwrap_or_default());
                 answer(&stream, &self.load(&file));
@@ -345,7 +345,7 @@ impl Daemon<'_> {
                 };
                 match begun {
                     Ok(()) => {
-                        let until = until(&asked["within"]);
+                        let until = until(&asked["timeout"]);
                         self.waiting = Some(Waiting { stream, until });
                         self.open = true;
                         self.look(); // it may have ended, and no further doorbell comes
@@ -366,7 +366,7 @@ impl Daemon<'_> {
             }
             _ => answer(
                 &stream,
-                &refusal("the unit's keeper is of another version", None),
+                &refusal("the unit's agent is of another version", None),
             ),
         }
         None
@@ -529,9 +529,9 @@ fn call_help(name: &str) -> String {
 }
 
 /// The deadline of a command. `None`: no timeout, also if the given value is invalid or too large.
-fn until(within: &Value) -> Option<Instant> {
-    let within = Duration::try_from_secs_f64(within.as_f64()?).ok()?;
-    Instant::now().checked_add(within)
+fn until(timeout: &Value) -> Option<Instant> {
+    let timeout = Duration::try_from_secs_f64(timeout.as_f64()?).ok()?;
+    Instant::now().checked_add(timeout)
 }
 
 fn flow_of((flow, file): (&Value, File)) -> Flow {

@@ -35,7 +35,7 @@ pub fn unit(command: &UnitCommand) -> Result<ExitCode, Failure> {
         UnitCommand::Run(args) => run(args),
         UnitCommand::Log(unit) => log(unit),
         UnitCommand::Stop(unit) => stop(unit),
-        UnitCommand::Keep(args) => match daemon::serve(args) {
+        UnitCommand::Serve(args) => match daemon::serve(args) {
             // The process that boots prints the failure.
             Err(failure) => {
                 let told = json!({ "refused": failure.what, "help": failure.help });
@@ -74,7 +74,7 @@ fn boot(args: &BootArgs) -> Result<ExitCode, Failure> {
     let dir = std::path::absolute(place.dir())?;
     let mut daemon = Command::new("/proc/self/exe");
     daemon
-        .args(["unit", "keep", name, &args.option()])
+        .args(["unit", "serve", name, &args.option()])
         .arg("--dir")
         .arg(dir)
         .current_dir("/")
@@ -105,7 +105,7 @@ fn judge(name: &str, line: &str) -> Result<Value, Failure> {
         Ok(told) => told,
         Err(_) => {
             return failure_with(
-                format!("the keeper of unit {name} has ended before it answered"),
+                format!("the agent of unit {name} has ended before it answered"),
                 format!("levada unit log {name}"),
             );
         }
@@ -170,12 +170,12 @@ fn end_daemon(place: &RunDir, name: &str, stream: &UnixStream) -> Result<(), Fai
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    failure(format!("the keeper of unit {name} cannot be ended"))
+    failure(format!("the agent of unit {name} cannot be ended"))
 }
 
 fn killed(name: &str) -> Failure {
     Failure::new(format!(
-        "the keeper of unit {name} was killed, and its machine with it"
+        "the agent of unit {name} was killed, and its machine with it"
     ))
     .help("boot it again")
 }
@@ -186,12 +186,12 @@ fn ask(
     stream: &UnixStream,
     what: &Value,
     files: &[File],
-    within: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> Result<Value, Failure> {
     // A stopped process will not reply.
     if let Some(process) = levada_host::peer(stream).filter(|p| levada_host::is_stopped(*p)) {
         return Err(Failure::new(format!(
-            "the keeper of unit {name} does not answer: its process {process} is stopped"
+            "the agent of unit {name} does not answer: its process {process} is stopped"
         ))
         .kind(Kind::Timeout)
         .help(format!(
@@ -199,15 +199,15 @@ fn ask(
         )));
     }
     let timed = stream
-        .set_read_timeout(within)
-        .and(stream.set_write_timeout(within));
+        .set_read_timeout(timeout)
+        .and(stream.set_write_timeout(timeout));
     timed.map_err(|e| Failure::new(e.to_string()))?;
     // If it has ended meanwhile, there is no reply.
     let asked = protocol::send(stream, what, files);
     let answer = asked.and_then(|()| protocol::receive(stream));
     match answer {
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => Err(Failure::new(format!(
-            "the keeper of unit {name} does not answer"
+            "the agent of unit {name} does not answer"
         ))
         .kind(Kind::Timeout)
         .help(format!("levada unit stop {name} ends it all the same"))),
@@ -220,11 +220,11 @@ fn ask_unit(
     unit: &UnitArgs,
     what: &Value,
     files: &[File],
-    within: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> Result<Value, Failure> {
     let place = RunDir::new(unit.at.dir.as_deref())?;
     match find(&place, &unit.name)? {
-        Found::Answers(stream) => ask(&unit.name, &stream, what, files, within),
+        Found::Answers(stream) => ask(&unit.name, &stream, what, files, timeout),
         Found::Left => Err(killed(&unit.name)),
     }
 }
@@ -236,8 +236,8 @@ fn list(args: &UnitsArgs) -> Result<ExitCode, Failure> {
         match find(&place, &name) {
             Ok(Found::Answers(stream)) => {
                 // Units that end meanwhile are omitted.
-                let about = json!({ "verb": "about" });
-                match ask(&name, &stream, &about, &[], Some(STATUS_TIMEOUT)) {
+                let status = json!({ "verb": "status" });
+                match ask(&name, &stream, &status, &[], Some(STATUS_TIMEOUT)) {
                     Ok(told) => units.push(told),
                     Err(e) if e.help.is_some() => {
                         units.push(json!({ "name": name, "state": "does not answer" }));
@@ -326,7 +326,7 @@ fn call(args: &UnitRunArgs, procedure: &str) -> Result<ExitCode, Failure> {
     let (flows, files): (Vec<Value>, Vec<File>) = all.into_iter().unzip();
     let to_output = args.outputs.iter().any(|o| o.ends_with("=-"));
     let what = json!({
-        "verb": "call", "procedure": procedure, "within": args.within, "flows": flows,
+        "verb": "call", "procedure": procedure, "timeout": args.timeout, "flows": flows,
         "argument": argument,
     });
     let told = ask_unit(&args.unit, &what, &files, None)?;
@@ -367,7 +367,7 @@ fn run(args: &UnitRunArgs) -> Result<ExitCode, Failure> {
     let name = &args.unit.name;
     let told = ask_unit(
         &args.unit,
-        &json!({ "verb": "run", "within": args.within }),
+        &json!({ "verb": "run", "timeout": args.timeout }),
         &[],
         None,
     );

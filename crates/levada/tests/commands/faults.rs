@@ -153,7 +153,7 @@ fn of_joined_actors_the_one_without_end_is_named() {
         ],
     );
     place.write(TOP, &net);
-    let run = place.run(&["run", TOP, "--time-limit", "100"]);
+    let run = place.run(&["run", TOP, "--action-time-limit", "100"]);
     run.refuses(
         1,
         &[
@@ -168,7 +168,7 @@ fn of_joined_actors_the_one_without_end_is_named() {
 #[test]
 fn an_action_without_end_runs_into_its_time_limit() {
     let place = with_body("while x >= 0 do a[x mod 8] := a[0] + 1; end");
-    let run = place.run(&["run", TOP, "--time-limit", "100"]);
+    let run = place.run(&["run", TOP, "--action-time-limit", "100"]);
     run.refuses(1, &["action step", "actor bad"]);
 }
 
@@ -184,7 +184,7 @@ fn ends_in_two(guard: &str, body: &str) -> Run {
          three: action ==> guard i = 9 do i := 1; end\nend\n"
     );
     place.write("src/p/Two.cal", &text);
-    place.run(&["run", "src/p/Two.cal", "--time-limit", "100"])
+    place.run(&["run", "src/p/Two.cal", "--action-time-limit", "100"])
 }
 
 #[test]

@@ -14,7 +14,7 @@ cores = 4
 name = "radio"
 instances = 3
 unit = "blocks"
-promise = 20
+reserve_rate = 20
 actor = [
   { name = "in", time_ns = 1e6 },
   { name = "out", time_ns = 3e6 },
@@ -40,8 +40,8 @@ fn a_mix_is_mapped_by_every_strategy() {
     ] {
         assert!(run.out.contains(part), "no {part} in {run:#?}");
     }
-    // A promise that the machine cannot keep is marked in the same way.
-    let much = MIX.replace("promise = 20", "promise = 2000");
+    // A reserved rate that the machine cannot keep is marked in the same way.
+    let much = MIX.replace("reserve_rate = 20", "reserve_rate = 2000");
     place.write("much.toml", &much);
     let text = place.run(&["map", "--simulate", "much.toml"]);
     let json = place
@@ -67,9 +67,9 @@ fn a_mix_is_mapped_by_every_strategy() {
         assert_eq!(mapped["strategy"], strategy);
         assert_eq!(mapped["applications"][0]["broken"], false);
         let rate = mapped["applications"][0]["rate"].as_f64().unwrap();
-        // One core would make 250 in a second, and they get what is promised.
+        // One core would make 250 in a second, and they get the reserved rates.
         assert!((rate / 20.0 - 1.0).abs() < 0.02, "{strategy}: {rate}");
-        assert!(mapped["busiest_to_bound"].as_f64().unwrap() >= 0.999);
+        assert!(mapped["load_to_lower_bound"].as_f64().unwrap() >= 0.999);
     }
     let polling = place.run(&["map", "--simulate", "mix.toml", "--round-robin"]);
     polling.succeeds();
@@ -194,8 +194,12 @@ fn a_recorded_run_says_how_costs_vary_along_the_way() {
     let text = std::fs::read_to_string(place.path("run.toml")).unwrap();
     let read: toml::Table = text.parse().unwrap();
     let app = &read["app"][0];
-    assert_eq!(app["course_units"].as_float(), Some(1.0), "{text}");
-    let parts = |actor: &toml::Value| actor.get("course").map(|c| c.as_array().unwrap().len());
+    assert_eq!(app["profile_units"].as_float(), Some(1.0), "{text}");
+    let parts = |actor: &toml::Value| {
+        actor
+            .get("cost_profile")
+            .map(|c| c.as_array().unwrap().len())
+    };
     let parts: Vec<Option<usize>> = app["actor"].as_array().unwrap().iter().map(parts).collect();
     assert_eq!(parts.len(), 4);
     assert!(
@@ -224,8 +228,12 @@ fn what_is_wrong_is_said() {
         ("cores = 4", "cores = 0", "the machine has no cores"),
         ("cores = 4", "corse = 4", "unknown field `corse`"),
         ("time_ns = 1e6", "time_ns = nan", "radio-1.in: time is NaN"),
-        ("promise = 20", "promise = -1", "promised -1"),
-        ("promise = 20", "exclusive = [0, 1]", "exclusive to two"),
+        ("reserve_rate = 20", "reserve_rate = -1", "reserves -1"),
+        (
+            "reserve_rate = 20",
+            "exclusive = [0, 1]",
+            "exclusive to two",
+        ),
         ("to = \"out\"", "to = \"nobody\"", "ends at nobody"),
     ] {
         with(from, to);

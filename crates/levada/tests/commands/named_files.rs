@@ -31,7 +31,7 @@ fn networks_that_are_none() {
             ("src/prog.c", "is a C source, not a network (.xdf)"),
             (
                 "src/prog.c",
-                "levada cc --hosted -O2 src/prog.c -o src/prog.so",
+                "levada cc --plugin -O2 src/prog.c -o src/prog.so",
             ),
         ] {
             let run = place.run(&[command, typed]);

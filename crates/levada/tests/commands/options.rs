@@ -173,9 +173,9 @@ fn a_negative_number_is_told_to_be_no_value() {
     let place = Place::new(&[]);
     for (command, option, part) in [
         ("load", "--rate", "write a number from 0.001"),
-        ("load", "--share", "write a number from 0.001"),
+        ("load", "--cpus", "write a number from 0.001"),
         ("load", "--memory", "such as 500000"),
-        ("load", "--within", "write a number from 0.05"),
+        ("load", "--timeout", "write a number from 0.05"),
         ("run", "--workers", "write a whole number from 1"),
         ("run", "--spin", "write a whole number from 0"),
     ] {

@@ -166,14 +166,14 @@ fn what_is_given_is_looked_at_each_time() {
             .contains(whole.to_str().unwrap())
     );
     // Another question has another answer.
-    let other = kept.run(&["--any-sizes=7"]);
+    let other = kept.run(&["--random-buffer-sizes=7"]);
     assert_ne!(other.succeeds().json()["network"], "marked");
 }
 
 /// Warnings are said each time.
 #[test]
 fn what_was_warned_of_is_warned_of_again() {
-    let kept = Kept::new(&[TOP, "--outside=nearest"]);
+    let kept = Kept::new(&[TOP, "--out-of-bounds=clamp"]);
     let warned = "package p;\n@native actor Write () int In ==> : end\n";
     kept.place.write("src/p/Write.cal", warned);
     let first = kept.run(&[]);

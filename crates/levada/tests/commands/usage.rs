@@ -61,7 +61,7 @@ fn wrong_usage_has_status_2() {
             "number from 1 to 1024",
         ),
         (vec!["run", TOP, "--workers", "-1"], "-1"),
-        (vec!["run", TOP, "--time-limit", "-1"], "-1"),
+        (vec!["run", TOP, "--action-time-limit", "-1"], "-1"),
         (vec!["run", TOP, "--schedule", "fair"], "round-robin"),
         (vec!["run", TOP, "--spin", "1000001"], "from 0 to 1000000"),
         (vec!["run", TOP, "--spin", "x"], "from 0 to 1000000"),

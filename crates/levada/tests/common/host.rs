@@ -77,7 +77,7 @@ pub fn compiled(place: &Place, name: &str, text: &str) {
     let (from, to) = (format!("{name}.c"), format!("{name}.so"));
     place.write(&from, text);
     place
-        .run(&["cc", "--hosted", "-O2", &from, "-o", &to])
+        .run(&["cc", "--plugin", "-O2", &from, "-o", &to])
         .succeeds();
 }
 

@@ -145,7 +145,7 @@ impl Bench {
     pub fn ways(&self) -> Vec<&'static str> {
         let must = std::env::var("LEVADA_WAYS").unwrap_or_default();
         let works = |way: &&str| {
-            let done = self.run(&["--by", way], &["true"]);
+            let done = self.run(&["--method", way], &["true"]);
             if !done.status.success() {
                 let why = String::from_utf8_lossy(&done.stderr).into_owned();
                 assert!(!must.split(',').any(|m| m == *way), "{way}: {why}");
@@ -153,7 +153,7 @@ impl Bench {
             }
             done.status.success()
         };
-        ["partition", "cpusets", "affinity"]
+        ["cgroup-v2-partition", "cpuset-v1", "affinity"]
             .into_iter()
             .filter(works)
             .collect()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of admission next to applications with promised rates. Cases: networks that were measured to their end,
+//! Tests of admission next to applications with reserved rates. Cases: networks that were measured to their end,
 //! until they were stopped, until their host ended, or run under another name; networks that were never measured;
-//! applications that have not reported progress; paused ones; a promise that cannot be kept, and loads next to it;
-//! long firings that delay an application with a promised rate; isolated applications, and loads next to them; C
+//! applications that have not reported progress; paused ones; A reserved rate that cannot be kept, and loads next to
+//! it; long firings that delay an application with a reserved rate; isolated applications, and loads next to them; C
 //! programs; a second host on the same cores; a restored host; manifests that are admitted as a whole; priorities
 //! beyond those that workers distinguish; a higher priority with a CPU quota, and one that is driven by a clock.
 
@@ -70,8 +70,8 @@ const PLACES: &str = "[one]\nsource = 0\ntick = 0\n[two]\nsource = 1\ntick = 1\n
 const HOPELESS: [&str; 2] = ["--rate", "1000000"];
 
 fn is_refused(run: &Run) {
-    let numbers = "is to be promised 1000000.0 tick/s and would get ";
-    run.refuses(7, &["a promise would be broken", numbers, "--anyway"]);
+    let numbers = "is to reserve 1000000.0 tick/s and would get ";
+    run.refuses(7, &["a reserved rate would be broken", numbers, "--force"]);
 }
 
 #[test]
@@ -92,12 +92,22 @@ fn what_was_measured_is_known_however_that_ended() {
     let fine = load(&host, "Other", "second", &["--rate", "50", "--json"]);
     let admission = &fine.succeeds().json()["admission"];
     assert_eq!(admission["verdict"], "kept", "{fine:?}");
-    assert_eq!(admission["promise"][0]["promised"], 50.0, "{fine:?}");
-    assert_eq!(admission["promise"][0]["after"], 50.0, "{fine:?}");
-    assert_eq!(admission["promise"][0]["before"], Value::Null, "{fine:?}");
+    assert_eq!(
+        admission["rate_reservations"][0]["reserved_rate"], 50.0,
+        "{fine:?}"
+    );
+    assert_eq!(
+        admission["rate_reservations"][0]["expected_after"], 50.0,
+        "{fine:?}"
+    );
+    assert_eq!(
+        admission["rate_reservations"][0]["expected_before"],
+        Value::Null,
+        "{fine:?}"
+    );
 }
 
-/// Others have been promised something since it was there.
+/// Others have reserved something since it was there.
 #[test]
 fn a_resumed_unrestored_application_is_admitted_like_a_load() {
     const PART: [&str; 2] = ["--rate", "30000"];
@@ -110,14 +120,14 @@ fn a_resumed_unrestored_application_is_admitted_like_a_load() {
     for name in ["a", "b"] {
         load(&host, "Short", name, &PART).succeeds();
     }
-    let numbers = "left is to be promised 30000.0 tick/s and would get ";
+    let numbers = "left is to reserve 30000.0 tick/s and would get ";
     host.run(&["resume", "left"])
-        .refuses(7, &["a promise would be broken", numbers]);
-    assert_eq!(host.seen("left")["state"], "held");
+        .refuses(7, &["a reserved rate would be broken", numbers]);
+    assert_eq!(host.seen("left")["state"], "quarantined");
     host.run(&["unload", "b", "--now"]).succeeds();
     host.run(&["resume", "left"]).succeeds();
     // A restore loads all applications that ran together.
-    load(&host, "Short", "b", &[&PART[..], &["--anyway"]].concat()).succeeds();
+    load(&host, "Short", "b", &[&PART[..], &["--force"]].concat()).succeeds();
     let host = host.again(&["--restore"]);
     for name in ["a", "b", "left"] {
         host.until(name, |a| a["state"] == "running");
@@ -204,7 +214,7 @@ fn what_isolated_applications_take_is_not_promised_to_others() {
         host.run(&["unload", "second", "--now"]).succeeds();
         std::thread::sleep(Duration::from_millis(600));
     };
-    let numbers = "is to be promised 730.0 tick/s and would get ";
+    let numbers = "is to reserve 730.0 tick/s and would get ";
     refused.refuses(7, &[numbers, "(isolated applications leave", "of 2 cores)"]);
     for name in ["a", "b"] {
         host.run(&["unload", name, "--now"]).succeeds();
@@ -222,7 +232,7 @@ fn what_was_never_measured_is_loaded_and_that_is_said() {
     assert_eq!(plain.succeeds().json()["admission"], Value::Null);
     until_measured(&host, "plain", 100.0);
     let hasty = load(&host, "Short", "hasty", &HOPELESS);
-    let unknown = "note: whether promises can be kept is not known: ";
+    let unknown = "note: whether reserved rates can be kept is not known: ";
     hasty.succeeds();
     assert!(hasty.err.contains(unknown), "{hasty:?}");
     assert!(hasty.err.contains("hasty is not measured yet"), "{hasty:?}");
@@ -232,10 +242,10 @@ fn what_was_never_measured_is_loaded_and_that_is_said() {
     let text = admission["text"].as_str().unwrap();
     assert!(text.contains("apart is isolated"), "{isolated:?}");
     host.run(&["unload", "apart", "--now"]).succeeds();
-    // A C program next to a promised rate.
+    // A C program next to a reserved rate.
     host.place.write("p.c", "int main(void) { return 0; }\n");
     host.place
-        .run(&["cc", "--hosted", "p.c", "-o", "p.so"])
+        .run(&["cc", "--plugin", "p.c", "-o", "p.so"])
         .succeeds();
     let program = host.run(&["load", "p.so", "--name", "program"]);
     program.succeeds();
@@ -245,27 +255,27 @@ fn what_was_never_measured_is_loaded_and_that_is_said() {
     );
     // And it is late.
     host.until("hasty", |a| {
-        a["pace"].as_f64().is_some_and(|p| p < 900_000.0)
+        a["measured_rate"].as_f64().is_some_and(|p| p < 900_000.0)
     });
     let late = || {
         let events = host.run(&["events", "--json"]);
         let mut lines = events.out.lines();
-        lines.any(|l| l.contains("\"late\"") && l.contains("\"hasty\""))
+        lines.any(|l| l.contains("\"rate_missed\"") && l.contains("\"hasty\""))
     };
     let start = Instant::now();
     while !late() {
         assert!(start.elapsed() < Duration::from_secs(300), "not late");
         std::thread::sleep(Duration::from_millis(20));
     }
-    host.until("hasty", |a| a["is_late"] == true);
+    host.until("hasty", |a| a["rate_missed"] == true);
     // What is paused is not; nor does it begin to be.
     let paused = host.json(&["pause", "hasty"]);
-    assert_eq!(paused["is_late"], false);
-    let late = host.seen("hasty")["late"].clone();
+    assert_eq!(paused["rate_missed"], false);
+    let late = host.seen("hasty")["rate_miss_count"].clone();
     std::thread::sleep(Duration::from_millis(2500));
     let hasty = host.seen("hasty");
     assert_eq!(
-        (&hasty["is_late"], &hasty["late"]),
+        (&hasty["rate_missed"], &hasty["rate_miss_count"]),
         (&Value::Bool(false), &late)
     );
 }
@@ -282,23 +292,23 @@ fn an_impossible_promise_refuses_no_other_load() {
         &host,
         "Short",
         "hasty",
-        &[&HOPELESS[..], &["--anyway"]].concat(),
+        &[&HOPELESS[..], &["--force"]].concat(),
     );
     hasty.succeeds();
     let numbers =
-        "note: a promise is broken: hasty is to be promised 1000000.0 tick/s and would get ";
+        "note: a reserved rate is broken: hasty is to reserve 1000000.0 tick/s and would get ";
     assert!(hasty.err.contains(numbers), "{hasty:?}");
     let low = load(&host, "Other", "low", &["--priority=-1", "--json"]);
     let admission = &low.succeeds().json()["admission"];
     assert_eq!(admission["verdict"], "kept", "{low:?}");
-    let promise = &admission["promise"][0];
+    let promise = &admission["rate_reservations"][0];
     let number = |what: &str| promise[what].as_f64().unwrap();
     assert!(
-        number("before") < 900_000.0 && number("after") < 900_000.0,
+        number("expected_before") < 900_000.0 && number("expected_after") < 900_000.0,
         "{low:?}"
     );
     load(&host, "Other", "even", &["--rate", "20"]).succeeds();
-    // A load whose own rate is impossible is refused all the same, and so is one that breaks another's promise.
+    // A load whose own rate is impossible is refused all the same, and so is one that breaks another's reserved rate.
     is_refused(&load(&host, "Other", "hasty-too", &HOPELESS));
     let numbers = load(
         &host,
@@ -307,11 +317,13 @@ fn an_impossible_promise_refuses_no_other_load() {
         &[&HOPELESS[..], &["--json"]].concat(),
     )
     .json();
-    let promises = numbers["admission"]["promise"].as_array().unwrap();
+    let promises = numbers["admission"]["rate_reservations"]
+        .as_array()
+        .unwrap();
     let it = promises.iter().find(|p| p["application"] == "hasty-too");
     let it = it.unwrap_or_else(|| panic!("{numbers}"));
-    assert_eq!(it["promised"], 1_000_000.0);
-    assert!(it["after"].as_f64() < Some(900_000.0), "{it}");
+    assert_eq!(it["reserved_rate"], 1_000_000.0);
+    assert!(it["expected_after"].as_f64() < Some(900_000.0), "{it}");
     host.place.write("places.toml", PLACES);
     let both = ["--priority", "1", "--placement", "places.toml"];
     let firsts = [
@@ -320,7 +332,10 @@ fn an_impossible_promise_refuses_no_other_load() {
     ];
     let refused = firsts.iter().find(|run| run.code == Some(7));
     let refused = refused.unwrap_or_else(|| panic!("{firsts:?}"));
-    refused.refuses(7, &["a promise would be broken: ", " now, and would get "]);
+    refused.refuses(
+        7,
+        &["a reserved rate would be broken: ", " now, and would get "],
+    );
     // The next host loads again what this one had accepted.
     let host = host.again(&["--restore"]);
     host.until("hasty", |a| a["state"] == "running");
@@ -345,19 +360,19 @@ fn firings_that_hold_up_a_promise_are_named() {
     short.refuses(
         7,
         &[
-            "short is to be promised 60.0 tick/s",
+            "short is to reserve 60.0 tick/s",
             "the firings of ",
             "no firing is interrupted",
         ],
     );
-    let short = load(&host, "Short", "short", &["--rate", "60", "--anyway"]);
+    let short = load(&host, "Short", "short", &["--rate", "60", "--force"]);
     assert!(
         short.succeeds().err.contains("no firing is interrupted"),
         "{short:?}"
     );
 }
 
-/// What a unit takes is known by an earlier run as long as the first has not been counted: the promise is judged by
+/// What a unit takes is known by an earlier run as long as the first has not been counted: the reservation is judged by
 /// that. Where no run has counted any, that is said, and not that it is measured.
 #[test]
 fn what_has_counted_nothing_yet_keeps_its_promise() {
@@ -379,7 +394,8 @@ fn what_has_counted_nothing_yet_keeps_its_promise() {
     let most = ["--placement", "places.toml", "--rate", "530", "--json"];
     load(&host, "Middle", "one", &most).succeeds();
     works("one");
-    load(&host, "Middle", "two", &most).refuses(7, &["a promise would be broken", "530.0 tick/s"]);
+    load(&host, "Middle", "two", &most)
+        .refuses(7, &["a reserved rate would be broken", "530.0 tick/s"]);
     let beside = load(&host, "Short", "beside", &["--priority=-1", "--json"]);
     let admission = &beside.succeeds().json()["admission"];
     assert_eq!(admission["verdict"], "kept", "{beside:?}");
@@ -393,11 +409,11 @@ fn what_has_counted_nothing_yet_keeps_its_promise() {
     let admission = &beside.succeeds().json()["admission"];
     assert_eq!(admission["verdict"], "unknown", "{beside:?}");
     let text = admission["text"].as_str().unwrap();
-    let says = "is not known: one has counted nothing yet that could be promised; ";
+    let says = "is not known: one has counted no units yet; ";
     assert!(text.contains(says), "{beside:?}");
 }
 
-/// What is paused has its promise still, and would not find it kept if it went on.
+/// What is paused has its reserved rate still, and would not find it kept if it went on.
 #[test]
 fn what_is_paused_keeps_its_promise() {
     let host = Host::begin_in(counting());
@@ -417,7 +433,7 @@ fn what_is_paused_keeps_its_promise() {
     kept(&load(&host, "Long", "one", &promised));
     host.run(&["pause", "one"]).succeeds();
     load(&host, "Long", "two", &promised[..4])
-        .refuses(7, &["a promise would be broken", "0.950 tick/s"]);
+        .refuses(7, &["a reserved rate would be broken", "0.950 tick/s"]);
     host.run(&["unload", "one", "--now"]).succeeds();
     kept(&load(&host, "Long", "two", &promised));
 }
@@ -462,11 +478,11 @@ fn a_waiting_replacement_reserves_nothing_in_addition() {
     let loads = |rate| load(&host, "Middle", "two", &["--rate", rate, "--json"]);
     let is_waiting = |network: &str, rate: &str, then: &dyn Fn()| {
         let (network, rate) = (format!("src/p/{network}.xdf"), format!("--rate={rate}"));
-        let args = ["replace", "one", &network, "--within=6", &rate];
+        let args = ["replace", "one", &network, "--timeout=6", &rate];
         std::thread::scope(|scope| {
             let replaces = scope.spawn(|| host.run(&args));
             let start = Instant::now();
-            let resumes = || host.run(&["resume", "one", "--within=0.05"]);
+            let resumes = || host.run(&["resume", "one", "--timeout=0.05"]);
             while !resumes().err.contains("one is being replaced") {
                 assert!(
                     start.elapsed() < Duration::from_secs(300),
@@ -486,16 +502,16 @@ fn a_waiting_replacement_reserves_nothing_in_addition() {
         assert_eq!(admission["verdict"], "kept", "{admission}");
         host.run(&["unload", "two", "--now"]).succeeds();
     });
-    // It will have what it is promised, if it is more than the old one has.
+    // It will have the rate that it reserves, if it is more than the old one has.
     host.run(&["unload", "one", "--now"]).succeeds();
     load(&host, "Stays", "one", &["--rate", "5"]).succeeds();
     host.until("one", |a| a["progress"]["done"].as_u64() > Some(3));
     load(&host, "Middle", "other", &["--rate", "700"]).succeeds();
     is_waiting("Middle", "700", &|| {
-        loads("700").refuses(7, &["a promise would be broken"]);
+        loads("700").refuses(7, &["a reserved rate would be broken"]);
     });
     loads("700").succeeds();
-    // What is promised to the old one stays so, whatever the new one is.
+    // What is reserved for the old one stays so, whatever the new one is.
     for name in ["one", "two"] {
         host.run(&["unload", name, "--now"]).succeeds();
     }
@@ -503,7 +519,7 @@ fn a_waiting_replacement_reserves_nothing_in_addition() {
     host.until("one", |a| a["progress"]["done"].as_u64() > Some(3));
     for network in ["Fresh", "Mute"] {
         is_waiting(network, "700", &|| {
-            loads("700").refuses(7, &["a promise would be broken"]);
+            loads("700").refuses(7, &["a reserved rate would be broken"]);
         });
     }
 }
@@ -537,31 +553,33 @@ fn a_manifest_is_judged_as_one() {
     until_measured(&host, "first", 300.0);
     host.run(&["unload", "first", "--now"]).succeeds();
     load(&host, "Middle", "radio", &["--rate", "100"]).succeeds();
-    let radio = "radio was promised 100.0 tick/s, can have 100.0 tick/s now, and would get ";
+    let radio = "radio has reserved 100.0 tick/s, can have 100.0 tick/s now, and would get ";
     // Two and a half cores.
     let refused = manifest(&host, &[("Middle", 220.0, ""); 10]);
-    refused.refuses(7, &["error: a promise would be broken: ", "--anyway"]);
+    refused.refuses(7, &["error: a reserved rate would be broken: ", "--force"]);
     let own = refused
         .err
-        .matches(" is to be promised 220.0 tick/s and would get ");
+        .matches(" is to reserve 220.0 tick/s and would get ");
     assert!(own.count() > 3, "{refused:?}");
-    assert_eq!(refused.err.matches(" was promised 220.0 ").count(), 0);
+    assert_eq!(refused.err.matches(" has reserved 220.0 ").count(), 0);
     assert_eq!(host.json(&["list"]).as_array().unwrap().len(), 1);
     // Those that go before it take it from another.
     let refused = manifest(&host, &[("Middle", 850.0, "priority = 1"); 2]);
-    refused.refuses(7, &["error: a promise would be broken: ", radio]);
+    refused.refuses(7, &["error: a reserved rate would be broken: ", radio]);
     // One is forced: the other is judged by its effect in addition to that.
-    let hopeless = ("Middle", 5000.0, "anyway = true\npriority = -1");
+    let hopeless = ("Middle", 5000.0, "force = true\npriority = -1");
     let refused = manifest(&host, &[hopeless, ("Middle", 5000.0, "priority = -2")]);
     refused.refuses(
         7,
-        &["error: a promise would be broken: a1 is to be promised 5000.0 "],
+        &["error: a reserved rate would be broken: a1 is to reserve 5000.0 "],
     );
     let broken = told_of_all(&manifest(&host, &[hopeless, ("Middle", 100.0, "")]));
     assert_eq!(broken["verdict"], "broken");
     let text = broken["text"].as_str().unwrap();
     assert!(
-        text.starts_with("a promise is broken: a0 is to be promised 5000.0 tick/s and would get ")
+        text.starts_with(
+            "a reserved rate is broken: a0 is to reserve 5000.0 tick/s and would get "
+        )
     );
     assert!(!text.contains("a1"), "{text}");
     for name in ["a0", "a1"] {
@@ -580,19 +598,23 @@ fn a_manifest_is_judged_as_one() {
             .contains("a1 is not measured yet"),
         "{unknown}"
     );
-    assert_eq!(unknown["promise"].as_array().unwrap().len(), 2, "{unknown}");
+    assert_eq!(
+        unknown["rate_reservations"].as_array().unwrap().len(),
+        2,
+        "{unknown}"
+    );
     for name in ["a0", "a1"] {
         host.run(&["unload", name, "--now"]).succeeds();
     }
     // One core and a bit.
     let kept = told_of_all(&manifest(&host, &[("Middle", 90.0, ""); 10]));
     assert_eq!(kept["verdict"], "kept");
-    let promises = kept["promise"].as_array().unwrap();
+    let promises = kept["rate_reservations"].as_array().unwrap();
     assert_eq!(promises.len(), 11, "{kept}");
     for promise in promises {
         let radio = promise["application"] == "radio";
-        assert_eq!(promise["before"].is_null(), !radio, "{kept}");
-        assert!(promise["after"].as_f64() >= Some(88.0), "{kept}");
+        assert_eq!(promise["expected_before"].is_null(), !radio, "{kept}");
+        assert!(promise["expected_after"].as_f64() >= Some(88.0), "{kept}");
     }
 }
 
@@ -608,19 +630,19 @@ fn priorities_beyond_those_of_workers_are_the_nearest() {
     load(&host, "Short", "high", &on_one).succeeds();
     until_measured(&host, "high", 100.0);
     host.run(&["unload", "high", "--now"]).succeeds();
-    let all = [&on_one[..], &HOPELESS, &["--anyway", "--priority", "9"]].concat();
+    let all = [&on_one[..], &HOPELESS, &["--force", "--priority", "9"]].concat();
     load(&host, "Short", "high", &all).succeeds();
     let with = |name: &str, priority: &str| {
         let promised = ["--rate", "50", "--priority", priority, "--json"];
         load(&host, "Short", name, &[&on_one[..], &promised].concat())
     };
-    let nothing = "lower is to be promised 50.0 tick/s and would get 0.000 tick/s";
+    let nothing = "lower is to reserve 50.0 tick/s and would get 0.000 tick/s";
     with("lower", "2").refuses(7, &[nothing]);
     let low = with("low", "3");
     let admission = &low.succeeds().json()["admission"];
     assert_eq!(admission["verdict"], "kept", "{low:?}");
     host.until("low", |a| {
-        a["pace"].as_f64().is_some_and(|pace| pace > 40.0)
+        a["measured_rate"].as_f64().is_some_and(|pace| pace > 40.0)
     });
 }
 
@@ -635,23 +657,23 @@ fn a_quota_leaves_the_rest_to_promised_rates() {
     load(&host, "Middle", "high", &on_one).succeeds();
     until_measured(&host, "high", 100.0);
     host.run(&["unload", "high", "--now"]).succeeds();
-    let held = ["--share", "0.4", "--priority", "1"];
+    let held = ["--cpus", "0.4", "--priority", "1"];
     load(&host, "Middle", "high", &[&on_one[..], &held].concat()).succeeds();
     // Of some 900 that the core can do, 540 are left.
     let with = |name: &str, rate: &str| {
         let promised = ["--rate", rate];
         load(&host, "Middle", name, &[&on_one[..], &promised].concat())
     };
-    with("lower", "750").refuses(7, &["lower is to be promised 750.0 tick/s and would get "]);
+    with("lower", "750").refuses(7, &["lower is to reserve 750.0 tick/s and would get "]);
     let low = with("low", "300");
     let admission = &low.succeeds().json()["admission"];
     assert_eq!(admission["verdict"], "kept", "{low:?}");
     host.until("low", |a| {
-        a["pace"].as_f64().is_some_and(|pace| pace > 100.0)
+        a["measured_rate"].as_f64().is_some_and(|pace| pace > 100.0)
     });
 }
 
-/// An application of highest priority that is driven by a clock leaves the rest to the promised rate; in simulation,
+/// An application of highest priority that is driven by a clock leaves the rest to the reserved rate; in simulation,
 /// too, where it could run without end.
 #[test]
 fn what_a_clock_lets_go_on_takes_no_more_than_it_does() {
@@ -699,15 +721,15 @@ fn what_a_clock_lets_go_on_takes_no_more_than_it_does() {
     let low = with("low", "300");
     let admission = &low.succeeds().json()["admission"];
     assert_eq!(admission["verdict"], "kept", "{low:?}");
-    with("more", "600").refuses(7, &["a promise would be broken"]);
+    with("more", "600").refuses(7, &["a reserved rate would be broken"]);
     // So it is with a new version of it, and as long as it is paused.
     host.run(&["replace", "high", "src/p/Beat.xdf"]).succeeds();
     host.run(&["pause", "high"]).succeeds();
     std::thread::sleep(Duration::from_millis(1500));
-    with("more", "600").refuses(7, &["a promise would be broken"]);
+    with("more", "600").refuses(7, &["a reserved rate would be broken"]);
     host.run(&["resume", "high"]).succeeds();
     host.until("low", |a| {
-        a["pace"].as_f64().is_some_and(|pace| pace > 100.0)
+        a["measured_rate"].as_f64().is_some_and(|pace| pace > 100.0)
     });
     // And with another run of it, which has its clock, too.
     host.run(&["unload", "high", "--now"]).succeeds();

@@ -94,7 +94,7 @@ fn all_that_have_ended_are_unloaded_and_nothing_that_runs() {
 #[test]
 fn what_is_in_flight_comes_out_of_what_is_unloaded() {
     let host = Host::begin();
-    for (name, how) in [("a", "--within=60"), ("b", "--now")] {
+    for (name, how) in [("a", "--timeout=60"), ("b", "--now")] {
         let out = format!("{name}.txt");
         host.run(&[
             "load",
@@ -180,7 +180,7 @@ fn a_paused_application_stands_still_and_the_others_do_not() {
     );
     // Paused, it can be drained still.
     host.run(&["pause", "b"]).succeeds();
-    host.run(&["unload", "b", "--within", "60"]).succeeds();
+    host.run(&["unload", "b", "--timeout", "60"]).succeeds();
     let table = host.run(&["stats"]);
     assert!(
         table.succeeds().out.contains("1 application loaded"),

@@ -94,7 +94,7 @@ fn a_blocked_native_can_be_ended() {
 /// So are all when the host is to end, which does not wait for as long as it would for a firing that lasts.
 #[test]
 fn a_host_ends_with_a_blocked_native() {
-    let mut host = Host::begin_with(sleepers(), &["--within=3600"]);
+    let mut host = Host::begin_with(sleepers(), &["--timeout=3600"]);
     load(&host, 1);
     // SAFETY: a child of ours that has not been waited for.
     assert_eq!(
@@ -109,8 +109,8 @@ fn a_host_ends_with_a_blocked_native() {
 #[test]
 fn an_isolated_application_can_end_itself_by_a_signal() {
     for (waits, within) in [
-        ("pause()", "--within=3600"),
-        ("for (;;) pause()", "--within=1"),
+        ("pause()", "--timeout=3600"),
+        ("for (;;) pause()", "--timeout=1"),
     ] {
         let place = sleepers();
         place.write(

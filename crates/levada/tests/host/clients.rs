@@ -140,7 +140,7 @@ fn hostile_clients_get_an_answer_and_harm_nothing() {
 
 /// A host with an application `stuck`, whose action does not end.
 fn with_one_stuck() -> Host {
-    let host = Host::begin_with(rogues(), &["--time-limit=0"]);
+    let host = Host::begin_with(rogues(), &["--action-time-limit=0"]);
     let load = [
         "load",
         "src/p/Rogue3.xdf",
@@ -158,7 +158,7 @@ fn with_one_stuck() -> Host {
 fn a_disconnected_client_frees_its_slot() {
     let host = with_one_stuck();
     let asked = |within: f64| {
-        let path = format!("/applications/stuck?within={within}");
+        let path = format!("/applications/stuck?timeout={within}");
         format!("DELETE {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
     };
     let answer = host.raw(asked(3.0).as_bytes());
@@ -193,7 +193,7 @@ fn what_is_to_end_at_once_is_waited_for_by_few() {
     host.many("other");
     let ask = |_| {
         let mut stream = UnixStream::connect(host.place.path("h.sock")).unwrap();
-        let path = "/applications/stuck?now=true&within=86400";
+        let path = "/applications/stuck?now=true&timeout=86400";
         let _ = write!(stream, "DELETE {path} HTTP/1.1\r\nhost: x\r\n\r\n");
         stream
     };
@@ -216,7 +216,7 @@ fn what_is_to_end_at_once_is_waited_for_by_few() {
         assert!(start.elapsed() < Duration::from_secs(300), "{}", tasks());
         std::thread::sleep(Duration::from_millis(50));
     }
-    host.run(&["unload", "stuck", "--now", "--within=60"])
+    host.run(&["unload", "stuck", "--now", "--timeout=60"])
         .refuses(8, &["stuck is ending still after 1s"]);
     host.run(&["unload", "other", "--now"]).succeeds();
 }
@@ -357,15 +357,23 @@ fn of_a_manifest_all_are_seen_or_none() {
 fn what_others_are_said_to_take_of_cores_is_as_many_good_numbers() {
     let host = Host::begin();
     for (beside, why) in [
-        ("[-1]", "beside has -1: each is a number from 0 to 1000"),
-        ("[0, 1001]", "beside has 1001"),
-        ("[0, 0, 0]", "beside has 3 numbers, and there are 2 workers"),
+        (
+            "[-1]",
+            "core_usage_by_others has -1: each is a number from 0 to 1000",
+        ),
+        ("[0, 1001]", "core_usage_by_others has 1001"),
+        (
+            "[0, 0, 0]",
+            "core_usage_by_others has 3 numbers, and there are 2 workers",
+        ),
     ] {
         let directory = host.place.path("");
         let request = serde_json::json!({"network": "src/p/Top.xdf", "directory": directory});
-        let request = request
-            .to_string()
-            .replacen('{', &format!("{{\"beside\": {beside}, "), 1);
+        let request = request.to_string().replacen(
+            '{',
+            &format!("{{\"core_usage_by_others\": {beside}, "),
+            1,
+        );
         let answer = host.post("/applications", &request);
         assert!(
             answer.starts_with("HTTP/1.1 400") && answer.contains(why),

@@ -80,7 +80,7 @@ fn a_resumed_application_is_not_paused_in_the_next_host() {
         load(&host, more);
         take(&host, "begun");
         host.place.write("lasts", "");
-        host.run(&["pause", "a", "--within=0.1"]).refuses(
+        host.run(&["pause", "a", "--timeout=0.1"]).refuses(
             8,
             &["a is paused, but it has not come to where it can be held"],
         );
@@ -139,7 +139,7 @@ fn a_new_version_that_ends_at_once_does_not_come_again() {
     host.place
         .write("quick.c", "int main(void) { return 0; }\n");
     host.place
-        .run(&["cc", "--hosted", "-O2", "quick.c", "-o", "quick.so"])
+        .run(&["cc", "--plugin", "-O2", "quick.c", "-o", "quick.so"])
         .succeeds();
     for more in [&[][..], &["--isolate"]] {
         for _ in 0..20 {
@@ -179,7 +179,7 @@ fn takes_long(host: &Host, more: &[&str]) {
     load(host, more);
     take(host, "begun");
     host.place.write("lasts", "");
-    let args = ["replace", "a", "next.so", "--within=1"];
+    let args = ["replace", "a", "next.so", "--timeout=1"];
     let why = "a has heard that it is to leave, and takes long";
     host.run(&args).refuses(8, &[why, "resume it"]);
 }
@@ -203,7 +203,7 @@ fn an_end_during_a_blocked_replacement_is_final() {
     host.run(&["replace", "a", "lasts.so"]).succeeds();
     take(&host, "begun");
     host.place.write("shut", "");
-    host.run(&["replace", "a", "next.so", "--within=0.1"])
+    host.run(&["replace", "a", "next.so", "--timeout=0.1"])
         .refuses(8, &["a constructor of the new shared object"]);
     host.place.write("go", "");
     host.until("a", |a| a["state"] == "ended");
@@ -220,7 +220,7 @@ fn an_end_during_a_blocked_replacement_is_final() {
 fn an_unload_removes_all_versions() {
     let host = lasting();
     takes_long(&host, &[]);
-    host.run(&["unload", "a", "--now", "--within=0.05"])
+    host.run(&["unload", "a", "--now", "--timeout=0.05"])
         .refuses(8, &["a is ending still"]);
     // One that waits for that end, and one that comes after it.
     for waits in [true, false] {
@@ -239,7 +239,7 @@ fn an_unload_removes_all_versions() {
         assert!(host.seen("a").is_null());
         if waits {
             takes_long(&host, &[]);
-            host.run(&["unload", "a", "--now", "--within=0.05"])
+            host.run(&["unload", "a", "--now", "--timeout=0.05"])
                 .refuses(8, &["a is ending still"]);
         }
     }
@@ -269,7 +269,7 @@ fn an_application_unloaded_during_replacement_is_not_restored() {
         std::thread::scope(|scope| {
             let replaces = scope.spawn(|| host.run(&["replace", "a", "lasts.so"]));
             host.until("a", |a| a["state"] == "ending");
-            host.run(&["unload", "a", "--now", "--within=0.05"])
+            host.run(&["unload", "a", "--now", "--timeout=0.05"])
                 .refuses(8, &["a is ending still"]);
             std::fs::remove_file(host.place.path("lasts")).unwrap();
             replaces
@@ -446,13 +446,13 @@ fn what_was_forked_has_no_descriptor_of_the_host_or_of_a_network() {
     let reader = std::thread::spawn(move || std::fs::read(path).unwrap().len());
     let many = "src/p/Many.xdf";
     for args in [
-        ["load", many, "--name=pipe", "--out=fifo", "--within=300"],
+        ["load", many, "--name=pipe", "--out=fifo", "--timeout=300"],
         [
             "load",
             many,
             "--name=file",
             "--out=file.txt",
-            "--within=300",
+            "--timeout=300",
         ],
         ["load", many, "--name=own", "--isolate", "--out=/dev/null"],
     ] {

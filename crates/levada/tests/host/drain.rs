@@ -69,7 +69,7 @@ fn until_waiting(host: &Host, name: &str, firings: u64) {
 }
 
 fn drains(host: &Host, name: &str, out: &str, written: &str) {
-    let ended = host.json(&["unload", name, "--within", "60"]);
+    let ended = host.json(&["unload", name, "--timeout", "60"]);
     assert_eq!(ended["outcome"], "done", "{name}: {ended}");
     let text = std::fs::read_to_string(host.place.path(out)).unwrap_or_default();
     assert_eq!(text, written, "{name}");

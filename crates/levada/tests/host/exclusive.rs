@@ -97,7 +97,7 @@ fn nothing_else_is_on_its_core() {
 /// Whether an isolated application can have an actor there: its process has been told that it may.
 fn may_be_on(host: &Host, name: &str, worker: &str) -> bool {
     let moved = host.run(&["move", name, "source", worker]);
-    host.run(&["move", name, "source", "--free"]);
+    host.run(&["move", name, "source", "--unpin"]);
     moved.code == Some(0)
 }
 
@@ -155,10 +155,10 @@ fn a_returned_core_is_no_longer_monitored() {
         let names = all.map(|t| std::fs::read_to_string(t.path().join("comm")));
         names
             .flatten()
-            .filter(|n| n.trim() == "levada/away")
+            .filter(|n| n.trim() == "levada/reservation")
             .count()
     };
-    let path = format!("/cores/{cpu}/away");
+    let path = format!("/cores/{cpu}/reservation");
     let body = format!("{{\"process\": {}}}", std::process::id());
     for _ in 0..3 {
         assert!(host.post(&path, &body).starts_with("HTTP/1.1 200"));
@@ -179,7 +179,7 @@ fn nothing_isolated_is_on_a_core_that_is_away() {
         return common::skipped("leaving a core", "its workers have no cores of their own");
     }
     for worker in [0, 1, 0] {
-        let path = format!("/cores/{}/away", map[worker]["cpu"]);
+        let path = format!("/cores/{}/reservation", map[worker]["cpu"]);
         let body = format!("{{\"process\": {}}}", std::process::id());
         assert!(host.post(&path, &body).starts_with("HTTP/1.1 200"));
         let other = BTreeSet::from([1 - worker as u64]);
@@ -232,7 +232,7 @@ fn what_cannot_be_alone_is_refused() {
     let host = Host::begin();
     load(&host, "x", &["--exclusive", "--isolate"]).refuses(3, &["isolated", "--exclusive"]);
     host.place.write("main.c", "int main(void) { return 0; }\n");
-    let compile = ["cc", "--hosted", "main.c", "-o", "main.so"];
+    let compile = ["cc", "--plugin", "main.c", "-o", "main.so"];
     host.place.run(&compile).succeeds();
     host.run(&["load", "main.so", "--exclusive"])
         .refuses(3, &["a C program", "--exclusive"]);
@@ -284,7 +284,7 @@ fn moves_from_a_core_that_is_taken_are_told() {
         all.last().map(|last| last.1)
     };
     let cpu = host.json(&["map"])[1]["cpu"].as_i64().unwrap();
-    let path = format!("/cores/{cpu}/away");
+    let path = format!("/cores/{cpu}/reservation");
     let body = format!("{{\"process\": {}}}", std::process::id());
     for _ in 0..3 {
         assert!(host.post(&path, &body).starts_with("HTTP/1.1 200"));
@@ -317,7 +317,7 @@ fn load_sleeper(host: &Host, name: &str) {
         "#include <stdio.h>\n#include <unistd.h>\nint main(int argc, char **argv) {\n  \
          FILE *f = fopen(argv[1], \"w\");\n  fclose(f);\n  int p[2];\n  char c;\n  return pipe(p) || read(p[0], &c, 1) < 0;\n}\n",
     );
-    let compile = ["cc", "--hosted", "sleeps.c", "-o", "sleeps.so"];
+    let compile = ["cc", "--plugin", "sleeps.c", "-o", "sleeps.so"];
     place.run(&compile).succeeds();
     let there = place.path(name);
     let argument = there.to_str().unwrap();
@@ -416,9 +416,9 @@ fn a_core_that_is_kept_is_not_left() {
     std::thread::sleep(Duration::from_millis(1500));
     let body = |within: &str| {
         let process = std::process::id();
-        format!("{{\"process\": {process}, \"within\": {within}}}")
+        format!("{{\"process\": {process}, \"timeout\": {within}}}")
     };
-    let away = |cpu: &i64| host.post(&format!("/cores/{cpu}/away"), &body("0.2"));
+    let away = |cpu: &i64| host.post(&format!("/cores/{cpu}/reservation"), &body("0.2"));
     let said: Vec<String> = cpus.iter().map(away).collect();
     for why in [
         "sleeper computes there, or sleeps in the system",
@@ -427,10 +427,10 @@ fn a_core_that_is_kept_is_not_left() {
         let of_it = |s: &&String| s.starts_with("HTTP/1.1 409") && s.contains(why);
         assert_eq!(said.iter().filter(of_it).count(), 1, "{said:?}");
     }
-    let wrong = host.post(&format!("/cores/{}/away", cpus[0]), &body("-1"));
+    let wrong = host.post(&format!("/cores/{}/reservation", cpus[0]), &body("-1"));
     assert!(wrong.starts_with("HTTP/1.1 400"), "{wrong}");
     for worker in host.json(&["map"]).as_array().unwrap() {
-        assert_eq!(worker["open"], true);
+        assert_eq!(worker["available"], true);
     }
     works(&host, "a");
     // Alone, the sleeper needs but its own.

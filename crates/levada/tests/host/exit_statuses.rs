@@ -43,7 +43,7 @@ fn errors_have_codes_and_exit_statuses() {
     // SAFETY: the child has not been waited for.
     let kill = |signal| unsafe { libc::kill(host.child.id() as i32, signal) };
     kill(libc::SIGSTOP);
-    let silent = host.run(&["list", "--within=0.3"]);
+    let silent = host.run(&["list", "--timeout=0.3"]);
     kill(libc::SIGCONT);
     let stopped = format!("its process {} is stopped", host.child.id());
     silent.refuses(8, &["has not answered within", &stopped, "kill -CONT"]);

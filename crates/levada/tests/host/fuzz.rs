@@ -27,7 +27,7 @@ const PATHS: [&str; 25] = [
     "/applications/%ff%fe",
     "/applications/..%2f..%2fetc",
     "/map",
-    "/beside",
+    "/neighbors",
     "/stats",
     "/metrics",
     "/events",
@@ -36,34 +36,34 @@ const PATHS: [&str; 25] = [
     "//",
     "/applications//",
     "/nothing",
-    "/cores/x/away",
-    "/cores/9999/away",
-    "/cores/-1/away",
+    "/cores/x/reservation",
+    "/cores/9999/reservation",
+    "/cores/-1/reservation",
 ];
 const QUERIES: [&str; 9] = [
     "",
-    "?within=0.01",
-    "?within=-1",
-    "?within=1e308",
-    "?within=NaN",
+    "?timeout=0.01",
+    "?timeout=-1",
+    "?timeout=1e308",
+    "?timeout=NaN",
     "?now=maybe",
     "?since=18446744073709551616",
     "?=&&=%",
-    "?now=true&within=0.01",
+    "?now=true&timeout=0.01",
 ];
 const BODIES: [&str; 12] = [
     "",
     "null",
     "{}",
     "[]",
-    "{\"network\":\"src/p/Top.xdf\",\"directory\":\"/\",\"within\":1e300}",
-    "{\"network\":\"src/p/Top.xdf\",\"directory\":\"/\",\"within\":-0.5}",
-    "{\"network\":\"/dev/zero\",\"directory\":\"/\",\"within\":0.2}",
+    "{\"network\":\"src/p/Top.xdf\",\"directory\":\"/\",\"timeout\":1e300}",
+    "{\"network\":\"src/p/Top.xdf\",\"directory\":\"/\",\"timeout\":-0.5}",
+    "{\"network\":\"/dev/zero\",\"directory\":\"/\",\"timeout\":0.2}",
     "{\"network\":\"x\",\"directory\":\"/\",\"rate\":1e400}",
     "{\"application\":[]}",
     "{\"application\":[{\"network\":\"a\"},{\"network\":\"b\",\"name\":\"\\ud800\"}]}",
     "{\"actor\":\"source\",\"worker\":4294967296}",
-    "{\"load\":{\"network\":\"x\",\"directory\":\"/\"},\"within\":1e19}",
+    "{\"load\":{\"network\":\"x\",\"directory\":\"/\"},\"timeout\":1e19}",
 ];
 
 /// Requests that are right, of applications of their own. In place of `@` comes the folder.
@@ -80,7 +80,7 @@ const RIGHT: [(&str, &str, &str, &str); 10] = [
         "POST",
         "/applications/fuzzed/replace",
         "",
-        "{\"within\":0.5,\"load\":{\"network\":\"src/p/Many.xdf\",\"directory\":\"@\"}}",
+        "{\"timeout\":0.5,\"load\":{\"network\":\"src/p/Many.xdf\",\"directory\":\"@\"}}",
     ),
     ("POST", "/applications/fuzzed/pause", "", ""),
     ("POST", "/applications/fuzzed/resume", "", ""),
@@ -93,7 +93,7 @@ const RIGHT: [(&str, &str, &str, &str); 10] = [
     ("GET", "/applications/fuzzed/why", "", ""),
     ("DELETE", "/applications/fuzzed", "?now=true", ""),
     ("DELETE", "/applications/one", "?now=true", ""),
-    ("DELETE", "/applications/two", "?within=0.2", ""),
+    ("DELETE", "/applications/two", "?timeout=0.2", ""),
 ];
 const LOAD: &str = "{\"name\":\"fuzzed\",\"network\":\"src/p/Many.xdf\",\"directory\":\"@\"}";
 

@@ -270,7 +270,7 @@ fn no_application_returns_to_a_worker_with_an_endless_firing() {
         "load",
         "src/p/Steps3.xdf",
         "--no-fuse",
-        "--share=0.1",
+        "--cpus=0.1",
         "--out=/dev/null",
     ])
     .succeeds();

@@ -243,9 +243,9 @@ fn an_application_that_does_not_return_is_removed_all_the_same() {
     let name = rogue(&host, 3, &[]);
     host.until(&name, |a| a["firings"].as_u64() > Some(9));
     let pid = process(&host.seen(&name));
-    host.run(&["unload", &name, "--within=0.2"])
+    host.run(&["unload", &name, "--timeout=0.2"])
         .refuses(8, &["draining still after 200ms"]);
-    let unloaded = host.run(&["unload", &name, "--now", "--within=0.2", "--json"]);
+    let unloaded = host.run(&["unload", &name, "--now", "--timeout=0.2", "--json"]);
     assert_eq!(unloaded.succeeds().json()["outcome"], "stopped");
     until_gone(pid);
     ends_told(&host, &name, &["ended", "unloaded"]);
@@ -280,10 +280,10 @@ fn a_stopped_process_is_waited_for_until_the_timeout() {
     ];
     let cont = format!("kill -CONT {pid}");
     for (what, limit) in [
-        (&["pause", "mute"][..], "--within=1"),
-        (&["resume", "mute"], "--within=1"),
-        (&["unload", "mute"], "--within=1"),
-        (&["move", "mute", "source", "1"], "--within=1"),
+        (&["pause", "mute"][..], "--timeout=1"),
+        (&["resume", "mute"], "--timeout=1"),
+        (&["unload", "mute"], "--timeout=1"),
+        (&["move", "mute", "source", "1"], "--timeout=1"),
         (&["move", "mute", "source", "1"], "--json"),
     ] {
         let start = Instant::now();
@@ -299,7 +299,7 @@ fn a_stopped_process_is_waited_for_until_the_timeout() {
         let told = Duration::from_secs_f64(told);
         assert!(told <= took, "{took:?}: {run:?}");
     }
-    let why = host.run(&["why", "mute", "--within=1"]);
+    let why = host.run(&["why", "mute", "--timeout=1"]);
     let stopped = format!("mute: its process {pid} is stopped");
     assert!(why.succeeds().out.contains(&stopped), "{why:?}");
     assert_eq!(host.seen("mute")["isolated"], pid);
@@ -343,10 +343,10 @@ fn the_run_time_of_an_unexplained_end_is_correct() {
         let pid = load(&host, "src/p/Many.xdf", "mute", "/dev/null");
         let loaded = Instant::now();
         fires(&host, "mute");
-        assert_eq!(host.seen("mute")["told_after"], Value::Null);
+        assert_eq!(host.seen("mute")["last_report_s"], Value::Null);
         std::thread::sleep(Duration::from_millis(1500));
         let ran_for = |a: &Value, least: f64| {
-            let (seconds, told) = (a["seconds"].as_f64().unwrap(), a["told_after"].as_f64());
+            let (seconds, told) = (a["seconds"].as_f64().unwrap(), a["last_report_s"].as_f64());
             let most = start.elapsed().as_secs_f64();
             assert!(least <= seconds && seconds <= most, "{least} {a} {most}");
             assert!(told.is_some_and(|told| told < seconds - 1.0), "{a}");
@@ -383,7 +383,7 @@ fn the_run_time_of_an_unexplained_end_is_correct() {
     ];
     host.run(&args).succeeds();
     let failed = host.until("bad", |a| a["state"] == "failed");
-    assert_eq!(failed["told_after"], Value::Null);
+    assert_eq!(failed["last_report_s"], Value::Null);
     assert!(failed["firings"].as_u64() > Some(0), "{failed}");
 }
 
@@ -412,7 +412,7 @@ fn it_can_claim_what_it_may() {
     let place = sources();
     place.write("eats.c", EATS);
     place
-        .run(&["cc", "--hosted", "eats.c", "-o", "eats.so"])
+        .run(&["cc", "--plugin", "eats.c", "-o", "eats.so"])
         .succeeds();
     let host = Host::begin_printing(place, &[]);
     // So much more at the most, with two workers.

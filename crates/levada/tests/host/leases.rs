@@ -73,7 +73,7 @@ fn another_program_gets_its_turns() {
     assert!(leases(&host).is_empty(), "nobody else wants the cores");
     let program = Program::begin(&host);
     let number = program.0.id();
-    until(&host, || total(&host, "given") >= 10);
+    until(&host, || total(&host, "transfers") >= 10);
     until(&host, || {
         leases(&host).iter().any(|l| l["process"] == number)
     });
@@ -86,7 +86,7 @@ fn another_program_gets_its_turns() {
     assert!(said.out.contains("lease of"), "{said:?}");
     let metrics = host.get("/metrics");
     assert!(
-        metrics.contains("levada_lease_passed_total{cpu="),
+        metrics.contains("levada_lease_transfers_total{cpu="),
         "{metrics}"
     );
     drop(program); // killed
@@ -100,7 +100,7 @@ fn another_program_gets_its_turns() {
     host.until("few", |a| a["outcome"] == "done");
 }
 
-/// What is promised to it is kept where it does not wait for two cores in turn: it is put on one, though it has
+/// What is reserved for it is kept where it does not wait for two cores in turn: it is put on one, though it has
 /// next to nothing to do there.
 #[test]
 fn an_application_with_a_promised_rate_stays_together_next_to_programs() {
@@ -141,14 +141,14 @@ fn an_application_with_a_promised_rate_stays_together_next_to_programs() {
             .collect::<Vec<_>>()
     };
     let programs = [Program::begin(&host), Program::begin(&host)];
-    until(&host, || total(&host, "given") >= 100);
+    until(&host, || total(&host, "transfers") >= 100);
     for actor in [&["tick", "1"], &["source", "0"]] {
         host.run(&["move", "ticks", actor[0], actor[1]]).succeeds();
     }
     // Each goes when its worker next has it in hand.
     until(&host, || seats() == [0, 1]);
     for actor in ["tick", "source"] {
-        host.run(&["move", "ticks", actor, "--free"]).succeeds();
+        host.run(&["move", "ticks", actor, "--unpin"]).succeeds();
     }
     until(&host, || seats().iter().all(|seat| *seat == seats()[0]));
     drop(programs);
@@ -162,7 +162,7 @@ fn a_host_that_is_killed_leaves_its_programs_running() {
     let mut host = Host::begin();
     host.many("busy");
     let mut program = Program::begin(&host);
-    until(&host, || total(&host, "given") >= 2);
+    until(&host, || total(&host, "transfers") >= 2);
     host.child.kill().unwrap();
     host.child.wait().unwrap();
     let ticks = |process: u32| {
@@ -200,7 +200,7 @@ fn isolated_applications_share_the_cores_too() {
         "/dev/null",
     ];
     host.run(&args).succeeds();
-    until(&host, || total(&host, "given") >= 10);
+    until(&host, || total(&host, "transfers") >= 10);
     let before = firings(&host);
     until(&host, || firings(&host) > before + 100_000);
     host.run(&["unload", "alone", "--now"]).succeeds();

@@ -64,18 +64,18 @@ fn a_wait_for_a_long_firing_times_out_with_its_name() {
     {
         assert!(start.elapsed() < Duration::from_secs(300), "nobody says");
     }
-    host.run(&["pause", "long", "--within=0.1"])
+    host.run(&["pause", "long", "--timeout=0.1"])
         .refuses(8, &["long is paused", "has not ended within 100ms"]);
     assert_eq!(state(), "paused");
     let why = host.run(&["why", "long"]);
     assert!(why.succeeds().out.contains("long is paused"), "{why:?}");
     host.run(&["resume", "long"]).succeeds();
     assert_eq!(state(), "running");
-    host.run(&["unload", "long", "--within=0.1"])
+    host.run(&["unload", "long", "--timeout=0.1"])
         .refuses(8, &["long is draining still after 100ms"]);
     assert_eq!(state(), "draining");
     // To pause it and let it go on does not make a source of it again.
-    host.run(&["pause", "long", "--within=0.1"])
+    host.run(&["pause", "long", "--timeout=0.1"])
         .refuses(8, &["long is paused"]);
     host.run(&["resume", "long"]).succeeds();
     assert_eq!(state(), "draining");
@@ -90,7 +90,7 @@ fn a_wait_for_a_long_firing_times_out_with_its_name() {
 #[test]
 fn an_application_stopped_in_a_firing_is_never_reported_running() {
     let host = host_with_long();
-    host.run(&["unload", "long", "--now", "--within=0.1"])
+    host.run(&["unload", "long", "--now", "--timeout=0.1"])
         .refuses(8, &["long is ending still after 100ms", "a firing of it"]);
     assert_eq!(host.seen("long")["state"], "ending");
     assert_eq!(host.json(&["show", "long"])["state"], "ending");
@@ -114,7 +114,7 @@ fn endless() -> common::Place {
 /// An endless computation counts as busy while it runs, and is stopped; others continue then.
 #[test]
 fn an_action_that_does_not_end_is_stopped() {
-    let host = Host::begin_with(endless(), &["--time-limit=2000"]);
+    let host = Host::begin_with(endless(), &["--action-time-limit=2000"]);
     host.run(&["load", "src/p/Endless.cal", "--name=endless"])
         .succeeds();
     host.until("endless", |a| a["busy"].as_f64() > Some(0.1));
@@ -132,7 +132,7 @@ fn an_action_that_does_not_end_is_stopped() {
 /// Other applications on its worker end while it computes.
 #[test]
 fn others_continue_next_to_an_endless_action() {
-    let host = Host::begin_with(endless(), &["--time-limit=0"]);
+    let host = Host::begin_with(endless(), &["--action-time-limit=0"]);
     host.run(&["load", "src/p/Endless.cal", "--name=endless"])
         .succeeds();
     host.until("endless", |a| a["busy"].as_f64() > Some(0.2));
@@ -221,9 +221,9 @@ fn others_continue_next_to_a_blocked_native() {
             .succeeds();
         host.until("after", |a| a["state"] == "ended");
         host.run(&["unload", "after"]).succeeds();
-        host.run(&["unload", &before, "--now", "--within=10"])
+        host.run(&["unload", &before, "--now", "--timeout=10"])
             .succeeds();
-        host.run(&["unload", "sleeper", "--now", "--within=0.1"])
+        host.run(&["unload", "sleeper", "--now", "--timeout=0.1"])
             .refuses(8, &["sleeper is ending still"]);
         std::fs::write(host.place.path("bytes"), "x").unwrap();
         host.until("sleeper", |a| a["state"] == "ended");
@@ -241,7 +241,7 @@ fn goes_on(host: &Host, name: &str) {
 /// As many runaways as workers block no application: the others on these workers get their turns.
 #[test]
 fn others_go_on_where_every_worker_is_held_up() {
-    let host = Host::begin_with(endless(), &["--workers=2", "--time-limit=0"]);
+    let host = Host::begin_with(endless(), &["--workers=2", "--action-time-limit=0"]);
     host.many("before");
     for name in ["one", "two"] {
         let name_it = format!("--name={name}");
@@ -263,7 +263,7 @@ fn others_go_on_where_every_worker_is_held_up() {
 /// meanwhile, what has come since, too; and what is there still goes on when the worker is free.
 #[test]
 fn one_worker_that_is_held_up_answers_for_others() {
-    let host = Host::begin_with(sleepers(), &["--workers=1", "--time-limit=0"]);
+    let host = Host::begin_with(sleepers(), &["--workers=1", "--action-time-limit=0"]);
     host.place.write("src/p/Endless.cal", ENDLESS);
     let sleeper = ["load", "src/p/SleeperOne.xdf", "--out=/dev/null"];
     let endless = ["load", "src/p/Endless.cal"];
@@ -281,13 +281,13 @@ fn one_worker_that_is_held_up_answers_for_others() {
         goes_on(&host, "before");
         host.many("late");
         goes_on(&host, "late");
-        host.run(&["pause", "held", "--within=0.1"])
+        host.run(&["pause", "held", "--timeout=0.1"])
             .refuses(8, &["held is paused", "has not ended"]);
         host.run(&["resume", "held"]).succeeds();
         host.run(&["unload", "late", "--now"]).succeeds();
         let ended = match load == sleeper {
             true => {
-                host.run(&["unload", "held", "--now", "--within=0.1"])
+                host.run(&["unload", "held", "--now", "--timeout=0.1"])
                     .refuses(8, &["held is ending still"]);
                 std::fs::write(host.place.path("bytes"), "x").unwrap();
                 host.until("held", |a| a["state"] == "ended")
@@ -320,7 +320,7 @@ fn ended(host: &mut Host, within: Duration) -> Option<std::process::ExitStatus> 
 /// Nothing tells the firing to end.
 #[test]
 fn a_host_that_is_told_twice_ends_whatever_lasts() {
-    let mut host = host_that_knows_long(&["--within=3600"]);
+    let mut host = host_that_knows_long(&["--timeout=3600"]);
     load_long(&host);
     signal(&host, libc::SIGINT);
     // The first has been taken, and it waits.
@@ -337,7 +337,7 @@ fn a_host_that_is_told_twice_ends_whatever_lasts() {
 
 #[test]
 fn a_host_does_not_wait_for_ever_for_a_firing() {
-    let mut host = host_that_knows_long(&["--within=0.5"]);
+    let mut host = host_that_knows_long(&["--timeout=0.5"]);
     load_long(&host);
     signal(&host, libc::SIGTERM);
     let status = ended(&mut host, Duration::from_secs(60)).expect("it runs still");
@@ -354,8 +354,8 @@ fn a_load_that_takes_too_long_leaves_nothing() {
     assert!(made.unwrap().success());
     // The C compiler waits for a writer of the pipe.
     host.place.write("slow.c", "#include \"pipe.h\"\n");
-    host.run(&["load", common::host::TOP, "--native=slow.c", "--within=1"])
-        .refuses(8, &["has taken too long", "--within"]);
+    host.run(&["load", common::host::TOP, "--native=slow.c", "--timeout=1"])
+        .refuses(8, &["has taken too long", "--timeout"]);
     assert!(host.json(&["list"]).as_array().unwrap().is_empty());
     host.run(&["load", common::host::TOP, "--name=a", "--out=a.txt"])
         .succeeds();
@@ -372,20 +372,24 @@ fn a_rate_of_what_counts_nothing_is_told_to_mean_nothing() {
         loaded.succeeds().err.clone()
     };
     let events = || host.run(&["events"]).succeeds().out.clone();
-    let told = |name: &str| events().matches(&format!("uncounted {name}: ")).count();
-    let note = "has no units of which 25.0 a second could be promised, and runs as if without";
+    let told = |name: &str| {
+        events()
+            .matches(&format!("rate_unmeasurable {name}: "))
+            .count()
+    };
+    let note = "has no units of which 25.0 a second could be reserved, and runs as if without";
     let said = load("many", "--no-fuse");
     assert!(said.contains(&format!("note: many {note}")), "{said}");
     assert_eq!(told("many"), 1);
     let metrics = host.get("/metrics");
     for line in [
-        "levada_application_promised_units_per_second{application=\"many\"} 25",
-        "levada_application_late_total{application=\"many\"} 0",
+        "levada_application_reserved_rate_units_per_second{application=\"many\"} 25",
+        "levada_application_rate_misses_total{application=\"many\"} 0",
     ] {
         assert!(metrics.contains(line), "{metrics}");
     }
     let shown = host.run(&["show", "many"]);
-    let promise = "is promised 25.0 units a second";
+    let promise = "has reserved 25.0 units a second";
     assert!(shown.succeeds().out.contains(promise), "{shown:?}");
     let said = load("apart", "--isolate");
     assert!(said.contains(&format!("note: apart {note}")), "{said}");
@@ -538,10 +542,12 @@ fn files_that_cannot_be_used_are_refused_before() {
     host.place.write("unnamed.toml", &unnamed);
     host.run(&["load", "unnamed.toml"])
         .refuses(3, &["application 2: it names no network"]);
-    let beside = format!("[[application]]\nnetwork = \"{many}\"\nbeside = [0.5]\n");
+    let beside = format!("[[application]]\nnetwork = \"{many}\"\ncore_usage_by_others = [0.5]\n");
     host.place.write("beside.toml", &beside);
-    host.run(&["load", "beside.toml"])
-        .refuses(3, &["beside is not for manifests", "leave it out"]);
+    host.run(&["load", "beside.toml"]).refuses(
+        3,
+        &["core_usage_by_others is not for manifests", "leave it out"],
+    );
     host.place
         .write("named.toml", &(unnamed + "name = \"radio\"\n"));
     host.run(&["load", "named.toml"])
@@ -717,7 +723,7 @@ fn what_computes_without_a_pause_is_counted_as_it_goes() {
         "spins",
         "int main(void) { volatile unsigned x = 1; for (;;) x = x * 75 + 1; }\n",
     );
-    let host = Host::begin_with(place, &["--time-limit=0"]);
+    let host = Host::begin_with(place, &["--action-time-limit=0"]);
     host.run(&["load", "src/p/Endless.cal", "--name=net"])
         .succeeds();
     host.run(&["load", "spins.so", "--name=program"]).succeeds();

@@ -51,7 +51,7 @@ fn what_cannot_be_loaded_is_said_before_anything_is_touched() {
             vec!["prog.c"],
             &[
                 "prog.c is a C source",
-                "levada cc --hosted -O2 prog.c -o prog.so",
+                "levada cc --plugin -O2 prog.c -o prog.so",
             ],
         ),
     ] {
@@ -108,9 +108,9 @@ fn what_is_said_of_compiling_reaches_the_compiler() {
     );
     host.place
         .write("src/p/Far1.xdf", &far.replace("\"Top\"", "\"Far1\""));
-    for (outside, state) in [("fault", "failed"), ("nearest", "ended")] {
-        let outside = format!("--outside={outside}");
-        let seed = "--any-sizes=7";
+    for (outside, state) in [("fault", "failed"), ("clamp", "ended")] {
+        let outside = format!("--out-of-bounds={outside}");
+        let seed = "--random-buffer-sizes=7";
         host.run(&[
             "load",
             "src/p/Far1.xdf",
@@ -126,7 +126,8 @@ fn what_is_said_of_compiling_reaches_the_compiler() {
     let text = std::fs::read_to_string(host.place.path("a.txt")).unwrap();
     assert_eq!(text, "8\n8\n8\n");
     let directory = host.place.path("");
-    let body = serde_json::json!({"network": TOP, "directory": directory, "outside": "sideways"});
+    let body =
+        serde_json::json!({"network": TOP, "directory": directory, "out_of_bounds": "sideways"});
     let answer = host.post("/applications", &body.to_string());
     assert!(
         answer.starts_with("HTTP/1.1 400") && answer.contains("sideways"),

@@ -63,8 +63,8 @@ fn a_manifest_is_loaded_whole_or_not_at_all() {
         "--path=src",
         "--unchecked",
         "--no-fuse",
-        "--outside=nearest",
-        "--any-sizes=1",
+        "--out-of-bounds=clamp",
+        "--random-buffer-sizes=1",
     ] {
         let name = option.split('=').next().unwrap();
         host.run(&["load", "src/apps.toml", option])

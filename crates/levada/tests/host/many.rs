@@ -248,7 +248,7 @@ fn a_silent_pipe_does_not_prevent_draining() {
             host.run(&load).succeeds();
             input.write_all(given.as_bytes()).unwrap();
             host.until(&name, |a| a["firings"].as_u64() >= Some(firings));
-            let ended = host.json(&["unload", &name, "--within", "60"]);
+            let ended = host.json(&["unload", &name, "--timeout", "60"]);
             assert_eq!(ended["outcome"], "done", "{network}: {ended}");
             let text = std::fs::read_to_string(host.place.path(&out)).unwrap_or_default();
             assert_eq!(text, written, "{network}");
@@ -287,7 +287,7 @@ fn a_reader_of_a_slow_pipe_drains() {
             host.run(&["replace", "a", &network]).succeeds();
         }
         host.until("a", |a| a["firings"].as_u64() > Some(100));
-        let ended = host.json(&["unload", "a", "--within", "60"]);
+        let ended = host.json(&["unload", "a", "--timeout", "60"]);
         assert_eq!(ended["outcome"], "done");
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         given = writer.join().unwrap();
@@ -361,7 +361,7 @@ fn fails(host: &Host, name: &str, how: u64) {
             assert_eq!(unsafe { libc::kill(process as i32, libc::SIGKILL) }, 0);
             host.until(name, |a| a["state"] == "failed");
         }
-        _ => load(&["src/p/Many.xdf", "--rate=1000000000", "--anyway"]),
+        _ => load(&["src/p/Many.xdf", "--rate=1000000000", "--force"]),
     }
 }
 
@@ -380,7 +380,7 @@ fn a_random_life_changes_no_output() {
     place.write("numbers.txt", &numbers);
     compiled(&place, "copies", COPIES);
     place.write("src/p/Endless.cal", ENDLESS);
-    let limit = "--time-limit=2000";
+    let limit = "--action-time-limit=2000";
     let mut host = Host::begin_with(place, &[limit]);
     let is_program = |name: &str| name.starts_with('c');
     let mut paused: Vec<String> = Vec::new();
@@ -454,7 +454,7 @@ fn a_random_life_changes_no_output() {
                     "--out",
                     &out,
                 ];
-                args.extend(["--name", &name, "--share", &share]);
+                args.extend(["--name", &name, "--cpus", &share]);
                 let priority = format!("--priority={}", dice.roll(4) as i32 - 1);
                 args.push(&priority);
                 if dice.roll(2) == 0 {
@@ -525,7 +525,7 @@ fn a_random_life_changes_no_output() {
             (12, Some(name)) => {
                 go_on(&host, &mut paused, &name);
                 let given = given(&host, &name);
-                let ended = host.json(&["unload", &name, "--within", "60"]);
+                let ended = host.json(&["unload", &name, "--timeout", "60"]);
                 // What was still to be restored is not loaded for that: its file is as the killed host left it.
                 let loaded = ended["outcome"] != "forgotten";
                 let done = !loaded || ended["outcome"] == "done";

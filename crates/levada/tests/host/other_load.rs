@@ -143,7 +143,7 @@ fn of_a_core_that_programs_use_an_application_has_less() {
     }
     let _busy = [cpu; PROGRAMS].map(Busy::on);
     for step in &steps {
-        host.run(&["move", "steps", step, "--free"]).succeeds();
+        host.run(&["move", "steps", step, "--unpin"]).succeeds();
     }
     let start = Instant::now();
     // Once is sufficient: nothing else would move both away.
@@ -165,7 +165,7 @@ fn of_a_core_that_programs_use_an_application_has_less() {
 /// Announces a process to the host, and returns the list of announced ones.
 fn tell(socket: &Path, process: &Value) -> Value {
     let body = json!({ "process": process });
-    let told = Client::new(socket).call(Method::PUT, "/beside", &body);
+    let told = Client::new(socket).call(Method::PUT, "/neighbors", &body);
     told.unwrap()
 }
 
@@ -198,11 +198,11 @@ fn loads_start_where_announced_programs_leave_more() {
         (json!({ "process": ["sh"] }), "not what is expected here"),
         (json!({}), "missing field `process`"),
     ] {
-        let answer = Client::new(&socket).call::<Value>(Method::PUT, "/beside", &wrong);
+        let answer = Client::new(&socket).call::<Value>(Method::PUT, "/neighbors", &wrong);
         let said = answer.unwrap_err().error;
         assert!(said.contains(why), "{said}");
     }
-    let told: Value = Client::new(&socket).get("/beside").unwrap();
+    let told: Value = Client::new(&socket).get("/neighbors").unwrap();
     assert_eq!(told, json!({ "process": pids }));
     assert_eq!(tell(&socket, &json!([])), json!({ "process": [] }));
 }
@@ -217,7 +217,7 @@ fn told(host: &Host, process: u64) -> Option<Value> {
         let host = client.get::<Value>("/host");
         host.is_ok_and(|host| host["pid"] == process)
     });
-    let told: Value = its.next()?.get("/beside").unwrap();
+    let told: Value = its.next()?.get("/neighbors").unwrap();
     Some(told["process"].clone())
 }
 

@@ -18,7 +18,7 @@ fn a_network_prints_no_more_than_it_may() {
     let says = [("a", "p.Says", &[][..]), ("b", "p.Says", &[])];
     let text = common::network(&says, &[]);
     place.write("src/p/All.xdf", &text.replace("\"Top\"", "\"All\""));
-    let host = Host::begin_printing(place, &["--prints=100K"]);
+    let host = Host::begin_printing(place, &["--output-rate=100K"]);
     host.many("net");
     for more in [&[][..], &["--isolate"]] {
         let before = host.printed().len();

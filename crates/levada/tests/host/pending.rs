@@ -47,7 +47,7 @@ const REPLACE: [&str; 3] = ["replace", "b", "src/p/Many.xdf"];
 /// All that waits for `b`, which says so when it has waited for long enough.
 fn refused(host: &Host, why: &str) {
     for what in [&REPLACE[..], &["pause", "b"]] {
-        host.run(&[what, &["--within=0.1"]].concat())
+        host.run(&[what, &["--timeout=0.1"]].concat())
             .refuses(8, &[why, "try again, or wait longer"]);
     }
 }
@@ -77,12 +77,12 @@ fn requests_wait_for_an_application_that_is_to_be_restored() {
     let host = host.again(&["--restore=all"]);
     let why = "b is not loaded yet: it is to be loaded again";
     refused(&host, why);
-    host.run(&["pause", "b", "--within=0.1"])
+    host.run(&["pause", "b", "--timeout=0.1"])
         .refuses(8, &["levada resume b loads it at once"]);
     let said = host.run(&["why", "b"]);
     let said: &Run = said.succeeds();
     assert!(said.out.contains("b is not loaded: is to be"), "{said:?}");
-    host.run(&["pause", "a", "--within=0.1"])
+    host.run(&["pause", "a", "--timeout=0.1"])
         .refuses(8, &["a is being loaded", "try again, or wait longer"]);
     // An application that is unloaded while pending is not loaded.
     host.run(&["unload", "c"]).succeeds();
@@ -132,8 +132,8 @@ fn a_resumed_unrestored_application_is_not_waited_for_and_not_blamed() {
         ("a", "has taken too long"),
         ("apart", "has not been loaded in the time that it has"),
     ] {
-        host.run(&["resume", name, "--within=0.5"])
-            .refuses(8, &[why, "--within"]);
+        host.run(&["resume", name, "--timeout=0.5"])
+            .refuses(8, &[why, "--timeout"]);
     }
     let resume = host.place.command(&["resume", "a", "--socket", "h.sock"]);
     let mut resumes = { resume }
@@ -160,7 +160,7 @@ fn a_timeout_is_no_invalid_request() {
     let directory = host.place.path("");
     let request = |within: f64| {
         let all =
-            serde_json::json!({"network": "gate.so", "directory": directory, "within": within});
+            serde_json::json!({"network": "gate.so", "directory": directory, "timeout": within});
         host.post("/applications", &all.to_string())
     };
     let answer = request(0.5);
@@ -206,7 +206,7 @@ fn a_replacement_waits_for_the_start() {
     let host = Host::begin_in(gated());
     let loaded = begins(&host, || {
         refused(&host, "b is being loaded");
-        host.run(&["unload", "b", "--within=0.1"])
+        host.run(&["unload", "b", "--timeout=0.1"])
             .refuses(8, &["b is being loaded"]);
         waits(&host, || shut(&host, false));
     });
@@ -225,7 +225,7 @@ fn an_unload_during_a_replacement_ends_both_versions() {
          return 0;\n}\n",
     );
     place
-        .run(&["cc", "--hosted", "-O2", "b.c", "-o", "b.so"])
+        .run(&["cc", "--plugin", "-O2", "b.c", "-o", "b.so"])
         .succeeds();
     let host = Host::begin_in(place);
     host.run(&["load", "b.so", "--name=b"]).succeeds();
@@ -233,7 +233,7 @@ fn an_unload_during_a_replacement_ends_both_versions() {
         let replaces = scope.spawn(|| host.run(&["replace", "b", "b.so"]));
         host.until("b", |b| b["state"] == "draining");
         for what in ["pause", "unload", "resume"] {
-            host.run(&[what, "b", "--within=0.1"])
+            host.run(&[what, "b", "--timeout=0.1"])
                 .refuses(8, &["b is being replaced", "try again, or wait longer"]);
         }
         host.run(&["unload", "b", "--now"]).succeeds();
@@ -338,11 +338,11 @@ fn a_file_is_given_to_one_alone() {
         host.until("b", |b| b["firings"].as_u64() > Some(100));
         let second = std::thread::scope(|scope| {
             let (second, compile) = compiles(&host, scope, &["--out=out.txt"]);
-            let first = [&REPLACE[..], &["--within=5"]].concat();
+            let first = [&REPLACE[..], &["--timeout=5"]].concat();
             let host = &host;
             let first = scope.spawn(move || host.run(&first));
             let start = Instant::now();
-            let waits = || host.run(&["resume", "b", "--within=0.05"]);
+            let waits = || host.run(&["resume", "b", "--timeout=0.05"]);
             while !waits().err.contains("b is being replaced") {
                 assert!(start.elapsed() < Duration::from_secs(300), "{:?}", waits());
             }
@@ -419,7 +419,7 @@ fn compiles<'a, 'b>(
     host.place
         .write("lag/natives/same.c", &format!("// {nth:?}\n{text}"));
     let args = [
-        &["replace", "b", "lag/src/p/Lags.xdf", "--within=60"][..],
+        &["replace", "b", "lag/src/p/Lags.xdf", "--timeout=60"][..],
         more,
     ]
     .concat();
@@ -458,7 +458,7 @@ fn a_late_replacement_is_recorded() {
         .succeeds();
     let before = host.seen("a")["network"].clone();
     shut(&host, true);
-    host.run(&["replace", "a", "gate2.so", "--priority=3", "--within=0.1"])
+    host.run(&["replace", "a", "gate2.so", "--priority=3", "--timeout=0.1"])
         .refuses(
             8,
             &["a goes on as it was, and was not replaced in the time that its process had"],

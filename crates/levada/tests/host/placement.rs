@@ -167,21 +167,21 @@ fn a_moved_actor_stays_until_it_is_unpinned() {
     assert!(all_there("a"), "{:?}", seats(&host, "a"));
     host.run(&["move", "a", "source", "99"])
         .refuses(4, &["there is no worker 99"]);
-    host.run(&["move", "a", "nobody", "--free"])
+    host.run(&["move", "a", "nobody", "--unpin"])
         .refuses(4, &["no actor nobody"]);
     host.run(&["move", "a", "source"]).refuses(2, &["WORKER"]);
-    host.run(&["move", "a", "source", "1", "--free"])
-        .refuses(2, &["--free"]);
+    host.run(&["move", "a", "source", "1", "--unpin"])
+        .refuses(2, &["--unpin"]);
     for body in [
         r#"{"actor": "source"}"#,
-        r#"{"actor": "source", "worker": 1, "free": true}"#,
+        r#"{"actor": "source", "worker": 1, "unpin": true}"#,
     ] {
         let told = host.post("/applications/a/move", body);
         assert!(told.starts_with("HTTP/1.1 400"), "{told}");
     }
     assert!(all_there("a"));
     for actor in ["source", "write"] {
-        let told = host.run(&["move", "b", actor, "--free"]);
+        let told = host.run(&["move", "b", actor, "--unpin"]);
         assert!(told.succeeds().out.contains("the mapper"), "{told:?}");
     }
     until("somebody leaves", || seats(&host, "b").contains(&(1, None)));

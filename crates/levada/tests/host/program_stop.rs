@@ -34,7 +34,7 @@ fn endless_forks_can_be_ended() {
         host.place.run(&[&load[..], &[size]].concat()).succeeds();
         std::thread::sleep(Duration::from_millis(50));
         if round % 3 == 0 {
-            host.run(&["pause", &name, "--within", "0.2"]);
+            host.run(&["pause", &name, "--timeout", "0.2"]);
             host.run(&["resume", &name]).succeeds();
         }
         let ended = host.json(&["unload", &name, "--now"]);
@@ -229,7 +229,7 @@ fn a_program_paused_in_a_call_stops_after_it() {
     };
     for all in ["a", "ab", "abc"] {
         let next = &all[all.len() - 1..];
-        host.run(&["pause", "a", "--within=0.5"]).refuses(
+        host.run(&["pause", "a", "--timeout=0.5"]).refuses(
             8,
             &[
                 "a is paused, but it has not come to where it can be held within 500ms: main ",
@@ -258,7 +258,7 @@ fn a_program_paused_in_a_call_stops_after_it() {
         until(all);
     }
     // Ended while it is paused there, it is not waited for.
-    host.run(&["pause", "a", "--within=0.3"])
+    host.run(&["pause", "a", "--timeout=0.3"])
         .refuses(8, &["a is paused, but"]);
     assert_eq!(host.json(&["unload", "a", "--now"])["outcome"], "stopped");
 }
@@ -286,7 +286,7 @@ fn a_program_that_is_in_a_library_ends_at_once() {
     let host = Host::begin_in(place);
     host.many("net");
     for how in ["prints", "writes", "counts"] {
-        for more in [&[][..], &["--share=0.3"]] {
+        for more in [&[][..], &["--cpus=0.3"]] {
             let mut longest = Duration::ZERO;
             for _ in 0..ROUNDS {
                 let load = ["load", "prints.so", "--name=a", "--socket", "h.sock"];

@@ -115,7 +115,7 @@ fn one_that_waits_is_paused_and_stopped() {
     host.run(&["pause", "waits"]).succeeds();
     assert_eq!(host.seen("waits")["state"], "paused");
     host.run(&["resume", "waits"]).succeeds();
-    host.run(&["unload", "waits", "--within=0.2"])
+    host.run(&["unload", "waits", "--timeout=0.2"])
         .refuses(8, &["draining still"]);
     let ended = host.json(&["unload", "waits", "--now"]);
     assert_eq!(ended["outcome"], "stopped");
@@ -273,7 +273,7 @@ fn a_new_version_takes_over_between_two_elements() {
     assert_eq!(host.json(&["unload", "c"])["outcome"], "done");
     // A program that does not check for requests continues unchanged, and cannot be replaced.
     with(&["load", "copies.so", "--name", "deaf"], &["deaf"]).succeeds();
-    with(&["replace", "deaf", "copies.so", "--within", "0.2"], &[]).refuses(
+    with(&["replace", "deaf", "copies.so", "--timeout", "0.2"], &[]).refuses(
         8,
         &[
             "deaf goes on as it was",
@@ -514,7 +514,7 @@ fn an_isolated_one_whose_constructor_does_not_return_is_refused() {
     compiled(&place, "stays", CONSTRUCTS);
     let host = Host::begin_in(place);
     let load = ["load", "stays.so", "--name=stays", "--isolate"];
-    host.run(&[&load[..], &["--within=2"]].concat()).refuses(
+    host.run(&[&load[..], &["--timeout=2"]].concat()).refuses(
         8,
         &["stays has not been loaded in the time", "a constructor"],
     );
@@ -540,7 +540,7 @@ fn a_constructor_that_does_not_return_ends_no_old_version() {
     host.run(&["load", "old.so", "--name=a", "--isolate"])
         .succeeds();
     let process = host.seen("a")["isolated"].as_i64().unwrap();
-    host.run(&["replace", "a", "stays.so", "--within=1"])
+    host.run(&["replace", "a", "stays.so", "--timeout=1"])
         .refuses(8, &["a goes on as it was", "a constructor", "--now"]);
     let count = || std::fs::read_to_string(host.place.path("count")).unwrap();
     let before = count();
@@ -657,7 +657,7 @@ fn a_program_with_a_harmful_constructor_or_destructor_is_refused() {
     host.many("net");
     for (number, (_, what, told)) in all.iter().enumerate() {
         let file = format!("harms{number}.so");
-        let load = ["load", &file, "--within=2"];
+        let load = ["load", &file, "--timeout=2"];
         let status = if what.contains("pause") { 8 } else { 1 };
         host.run(&load).refuses(status, &[told]);
         assert!(host.seen(&format!("harms{number}")).is_null());

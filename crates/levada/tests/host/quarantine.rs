@@ -35,7 +35,7 @@ fn an_application_that_ended_its_host_is_not_restored_and_all_others_are() {
         host = host.again(&["--restore"]);
         host.until("good", |a| a["firings"].as_u64() > Some(1000));
         let held = host.seen(&name);
-        assert_eq!(held["state"], "held", "{held}");
+        assert_eq!(held["state"], "quarantined", "{held}");
         assert!(outcome(&held).contains(how), "{held}");
         for words in [
             host.run(&["list"]).succeeds().out.clone(),
@@ -47,7 +47,7 @@ fn an_application_that_ended_its_host_is_not_restored_and_all_others_are() {
         }
         let events = host.run(&["events"]).succeeds().out.clone();
         assert!(
-            events.contains(&format!("held      {name}: held back")),
+            events.contains(&format!("quarantined {name}: held back")),
             "{events}"
         );
         assert!(host.place.exists(&format!("state/{name}.json")));
@@ -57,7 +57,7 @@ fn an_application_that_ended_its_host_is_not_restored_and_all_others_are() {
     assert!(outcome(&host.seen("rogue0")).contains("signal 6"));
     // An explicit load succeeds; and it is quarantined again.
     host.run(&["unload", "rogue0"]).succeeds();
-    assert!(host.seen("rogue0").is_null() && !host.place.exists("state/rogue0.held"));
+    assert!(host.seen("rogue0").is_null() && !host.place.exists("state/rogue0.quarantined"));
     for ask in ["resume", "--restore=all"] {
         match ask {
             "resume" => drop(host.run(&["resume", "rogue5"])),
@@ -71,7 +71,7 @@ fn an_application_that_ended_its_host_is_not_restored_and_all_others_are() {
             .as_array()
             .unwrap()
             .iter()
-            .filter(|a| a["state"] == "held");
+            .filter(|a| a["state"] == "quarantined");
         assert_eq!(held.count(), 3, "{all}");
     }
     // Loaded again, in a process of its own, it is like all others.
@@ -85,7 +85,7 @@ fn an_application_that_ended_its_host_is_not_restored_and_all_others_are() {
     .succeeds();
     let failed = host.until("rogue5", |a| a["state"] == "failed");
     assert!(outcome(&failed).contains("status 3"), "{failed}");
-    assert!(!host.place.exists("state/rogue5.held"));
+    assert!(!host.place.exists("state/rogue5.quarantined"));
 }
 
 /// A C program ends its host in each way that leaves a crash record, on its own thread or on one that it has started:
@@ -149,7 +149,7 @@ fn whatever_call_ends_a_host_it_fails_and_names_the_application() {
         let held = host.seen(&name);
         let word = word.replace("(0)", "()");
         assert!(
-            held["state"] == "held" && outcome(&held).contains(&word),
+            held["state"] == "quarantined" && outcome(&held).contains(&word),
             "{held}"
         );
         host.run(&["unload", &name]).succeeds();
@@ -339,7 +339,7 @@ fn what_cannot_be_loaded_any_more_is_told_wherever_one_looks() {
         .write("state/gone.json", &of_one.replace("Many", "None"));
     let host = host.again(&["--restore=all"]);
     host.until("good", |a| a["state"] == "running");
-    let held = host.until("gone", |a| a["state"] == "held");
+    let held = host.until("gone", |a| a["state"] == "quarantined");
     let why = "cannot be loaded again: there is no file src/p/None.xdf";
     assert!(outcome(&held).contains(why), "{held}");
     assert!(
@@ -406,7 +406,7 @@ fn a_manifest_is_left_whole_or_not_at_all() {
         loads.wait().unwrap();
         halves += usize::from(states(&host) < MANY);
         host = host.again(&[]);
-        let left = host.json(&["stats"])["host"]["left"]
+        let left = host.json(&["stats"])["host"]["not_restored"]
             .as_array()
             .map_or(0, Vec::len);
         assert!(left == 0 || left == MANY, "{left} of {MANY}");
@@ -421,7 +421,7 @@ fn a_manifest_is_left_whole_or_not_at_all() {
 /// An application that was being unloaded when the host was killed, or ended, is not restored.
 #[test]
 fn an_unloading_application_is_not_restored() {
-    let mut host = Host::begin_with(rogues(), &["--time-limit=0"]);
+    let mut host = Host::begin_with(rogues(), &["--action-time-limit=0"]);
     for signal in [libc::SIGKILL, libc::SIGTERM] {
         let ways = [("at-once", "--now"), ("drains", ""), ("apart", "--isolate")];
         for (name, how) in ways {
@@ -431,7 +431,7 @@ fn an_unloading_application_is_not_restored() {
             host.run(&load).succeeds();
             // Its last firing never ends.
             host.until(name, |a| a["firings"].as_u64() > Some(9));
-            let mut unload = vec!["unload", name, "--within=0.1"];
+            let mut unload = vec!["unload", name, "--timeout=0.1"];
             unload.extend((how == "--now").then_some(how));
             host.run(&unload).refuses(8, &["still after 100ms"]);
         }
@@ -439,7 +439,7 @@ fn an_unloading_application_is_not_restored() {
         // SAFETY: the child has not been waited for.
         unsafe { libc::kill(host.child.id() as i32, signal) };
         host.until_dead();
-        host = host.again(&["--restore=all", "--within=0.5"]);
+        host = host.again(&["--restore=all", "--timeout=0.5"]);
         host.until("stays", |a| a["state"] == "running");
         let events = host.run(&["events"]).succeeds().out.clone();
         for (name, _) in ways {

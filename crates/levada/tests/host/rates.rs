@@ -91,18 +91,12 @@ fn rates_and_shares_are_kept_and_lateness_is_reported() {
         "src/p/Ticks.xdf",
         "--name",
         "little",
-        "--share",
+        "--cpus",
         "0.1",
     ])
     .succeeds();
     // Where the machine is busy, some have been measured by then, and are dear.
-    let args = [
-        "--name",
-        "hasty",
-        "--rate=1000000",
-        "--share=0.1",
-        "--anyway",
-    ];
+    let args = ["--name", "hasty", "--rate=1000000", "--cpus=0.1", "--force"];
     host.run(&[&["load", "src/p/Ticks.xdf"][..], &args].concat())
         .succeeds();
     // It does ten a second, because no more come: that is not late.
@@ -128,18 +122,20 @@ fn rates_and_shares_are_kept_and_lateness_is_reported() {
     let even = host.seen("even");
     let for_ = number(&even["seconds"]);
     assert!(done(&even) <= 50.0 * for_ + 20.0, "{even}");
-    assert_eq!(even["promised"], 50.0);
+    assert_eq!(even["reserved_rate"], 50.0);
     has_come_within(&host, &little, |a| number(&a["busy"]), 0.01..=0.14);
     let events = host.run(&["events", "--json"]);
     let late = events.out.lines().any(|l| {
         let e: Value = serde_json::from_str(l).unwrap();
         let text = e["detail"].as_str().unwrap_or_default();
-        e["event"] == "late" && e["application"] == "hasty" && text.contains("of 1000000.0 tick")
+        e["event"] == "rate_missed"
+            && e["application"] == "hasty"
+            && text.contains("of 1000000.0 tick")
     });
     assert!(late, "{events:?}");
-    let of_it = |l: &&str| l.contains("\"waits\"") && l.contains("\"late\"");
+    let of_it = |l: &&str| l.contains("\"waits\"") && l.contains("\"rate_missed\"");
     assert_eq!(events.out.lines().find(of_it), None);
-    assert_eq!(host.seen("waits")["is_late"], false);
+    assert_eq!(host.seen("waits")["rate_missed"], false);
     drop(numbers);
     host.until("waits", |a| a["state"] == "ended");
     // A throttled application can be paused, resumed and drained.
@@ -150,12 +146,13 @@ fn rates_and_shares_are_kept_and_lateness_is_reported() {
     assert_eq!(host.seen("little")["firings"], before);
     // A new version is held to the same, and what holds the old one does not keep it from draining.
     // What is in flight takes some milliseconds each.
-    let replace = ["replace", "even", "src/p/Frames.xdf", "--within", "300"];
-    host.run(&[&replace[..], &["--anyway"]].concat()).succeeds();
-    assert_eq!(host.seen("even")["promised"], 50.0);
+    let replace = ["replace", "even", "src/p/Frames.xdf", "--timeout", "300"];
+    host.run(&[&replace[..], &["--force"]].concat()).succeeds();
+    assert_eq!(host.seen("even")["reserved_rate"], 50.0);
     host.run(&["resume", "little"]).succeeds();
     host.until("little", |a| number(&a["firings"]) > number(&before));
-    host.run(&["unload", "little", "--within", "60"]).succeeds();
+    host.run(&["unload", "little", "--timeout", "60"])
+        .succeeds();
     for wrong in ["0", "-1", "x", "1e99"] {
         let args = ["load", "src/p/Ticks.xdf", "--socket", "h.sock"];
         let rate = format!("--rate={wrong}");
@@ -176,12 +173,16 @@ fn a_promise_that_cannot_be_kept_is_refused_with_the_numbers() {
     let much = [&load[..], &["--rate", "10000000"]].concat();
     host.run(&much).refuses(
         7,
-        &["a promise would be broken", "10000000.0 tick/s", "--anyway"],
+        &[
+            "a reserved rate would be broken",
+            "10000000.0 tick/s",
+            "--force",
+        ],
     );
     host.run(&[&load[..], &["--rate", "10"]].concat())
         .succeeds();
     host.run(&["unload", "more", "--now"]).succeeds();
-    host.run(&[&much[..], &["--anyway"]].concat()).succeeds();
+    host.run(&[&much[..], &["--force"]].concat()).succeeds();
 }
 
 /// Next to an endless action, a source and a printer at full speed, and a producer for a slow consumer.
@@ -216,13 +217,13 @@ fn rates_are_kept_next_to_harmful_applications() {
     );
     let floods = floods.replace("\"Top\"", "\"Floods\"");
     place.write("src/p/Floods.xdf", &floods);
-    let host = Host::begin_with(place, &["--time-limit=0", "--prints=100K"]);
+    let host = Host::begin_with(place, &["--action-time-limit=0", "--output-rate=100K"]);
     let even = ["load", "src/p/Frames.xdf", "--name=even", "--rate=50"];
     host.run(&even).succeeds();
     let done = |a: &Value| number(&a["progress"]["done"]);
     for harm in ["Endless.cal", "Many.xdf", "Says.cal", "Floods.xdf"] {
         let file = format!("src/p/{harm}");
-        let load = ["load", &file, "--name=harm", "--anyway"];
+        let load = ["load", &file, "--name=harm", "--force"];
         host.run(&load).succeeds();
         host.until("harm", |a| number(&a["seconds"]) > 0.5);
         println!("{harm}:");
@@ -232,22 +233,22 @@ fn rates_are_kept_next_to_harmful_applications() {
     }
 }
 
-/// A promise that is not kept is reported, whatever else is loaded and unloaded.
+/// A reserved rate that is not kept is reported, whatever else is loaded and unloaded.
 #[test]
 fn lateness_is_reported_while_others_come_and_go() {
     let host = Host::begin_in(counting());
     let hasty = ["load", "src/p/Ticks.xdf", "--name=hasty"];
-    let never = ["--rate=1000000", "--share=0.1", "--anyway"];
+    let never = ["--rate=1000000", "--cpus=0.1", "--force"];
     host.run(&[&hasty[..], &never].concat()).succeeds();
     let start = std::time::Instant::now();
-    while host.seen("hasty")["is_late"] != true {
+    while host.seen("hasty")["rate_missed"] != true {
         assert!(start.elapsed() < Duration::from_secs(300), "nobody is late");
         host.many("other");
         host.run(&["unload", "other", "--now"]).succeeds();
         std::thread::sleep(Duration::from_millis(200));
     }
     let events = host.run(&["events"]).succeeds().out.clone();
-    assert!(events.contains("late      hasty"), "{events}");
+    assert!(events.contains("rate_missed hasty"), "{events}");
 }
 
 /// A new version goes on with what the old one has left of its rate: however often it is replaced, all of them together
@@ -258,13 +259,13 @@ fn a_rate_is_kept_by_all_versions_together() {
     for (file, rate) in [("src/p/Frames.xdf", 20.0), ("src/p/Ticks.xdf", 1000.0)] {
         let promised = format!("--rate={rate}");
         // What a busy machine has measured is not what is tested.
-        host.run(&["load", file, "--name=one", &promised, "--anyway"])
+        host.run(&["load", file, "--name=one", &promised, "--force"])
             .succeeds();
         let done = |a: &Value| number(&a["progress"]["done"]);
         let before = done(&host.until("one", |a| done(a) > 0.0));
         let start = Instant::now();
         for _ in 0..60 {
-            host.run(&["replace", "one", file, "--anyway"]).succeeds();
+            host.run(&["replace", "one", file, "--force"]).succeeds();
             // What has been counted is known before the new version has counted.
             assert!(done(&host.seen("one")) >= before);
         }

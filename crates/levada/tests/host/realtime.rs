@@ -78,7 +78,7 @@ fn limits_are_kept_from_the_beginning() {
     for name in ["one", "two"] {
         host.many(name);
     }
-    let load = ["load", "src/p/Many.xdf", "--out=/dev/null", "--share=0.05"];
+    let load = ["load", "src/p/Many.xdf", "--out=/dev/null", "--cpus=0.05"];
     for i in 0..2 {
         let name = format!("a{i}");
         let start = Instant::now();
@@ -103,7 +103,7 @@ fn each_thread_has_the_class_of_what_it_does() {
         "src/p/Many.xdf",
         "--name=many",
         "--out=/dev/null",
-        "--share=0.2",
+        "--cpus=0.2",
     ];
     host.run(&args).succeeds();
     let (works, serves) = (vec![realtime(3)], vec![realtime(5)]);
@@ -112,7 +112,7 @@ fn each_thread_has_the_class_of_what_it_does() {
         ("levada/1", &works),
         ("levada/watchdog", &serves),
         ("levada/watch", &serves),
-        ("levada/keep", &serves),
+        ("levada/limits", &serves),
         ("signals", &serves),
     ];
     let process = host.child.id();
@@ -126,7 +126,7 @@ fn each_thread_has_the_class_of_what_it_does() {
     assert_eq!(first, Some(realtime(5)), "the thread that serves: {all:?}");
     // Applications' natives end on these, in turns with the workers.
     assert!(
-        all["levada/keeper"].iter().all(|c| *c == realtime(3)),
+        all["levada/reaper"].iter().all(|c| *c == realtime(3)),
         "{all:?}"
     );
     // Long requests let the workers run first, such as waiting for an application that drains into a pipe without a
@@ -137,7 +137,7 @@ fn each_thread_has_the_class_of_what_it_does() {
         "src/p/Many.xdf",
         "--name=held",
         "--out=unread",
-        "--share=0.2",
+        "--cpus=0.2",
     ];
     host.run(&held).succeeds();
     until("it is full", || {
@@ -209,7 +209,7 @@ fn each_thread_has_the_class_of_what_it_does() {
         "--name=apart",
         "--isolate",
         "--out=/dev/null",
-        "--share=0.1",
+        "--cpus=0.1",
     ])
     .succeeds();
     let apart = host.seen("apart")["isolated"].as_u64().unwrap() as u32;
@@ -227,7 +227,7 @@ fn a_program_that_runs_away_is_ended() {
     }
     let place = sources();
     place.write("src/p/Endless.cal", ENDLESS);
-    let host = Host::begin_with(place, &["--realtime", "--time-limit=500"]);
+    let host = Host::begin_with(place, &["--realtime", "--action-time-limit=500"]);
     // Compiled while all is quiet.
     host.run(&["load", TOP, "--name=before", "--out=before.txt"])
         .succeeds();
@@ -287,7 +287,12 @@ fn a_limit_of_the_system_ends_no_application() {
     }
     let place = sources();
     place.write("src/p/Endless.cal", ENDLESS);
-    let args = ["run", "src/p/Endless.cal", "--realtime", "--time-limit=300"];
+    let args = [
+        "run",
+        "src/p/Endless.cal",
+        "--realtime",
+        "--action-time-limit=300",
+    ];
     let mut run = place.command(&args);
     // SAFETY: between fork and exec only a call of the system, about a value of its own.
     unsafe {

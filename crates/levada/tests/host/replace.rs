@@ -167,7 +167,7 @@ fn a_fused_actor_keeps_its_state() {
         place.write(&format!("src/p/{name}.xdf"), &text);
     }
     let host = Host::begin_in(place);
-    let out = ["--name", "a", "--out", "out.txt", "--share", "0.05"];
+    let out = ["--name", "a", "--out", "out.txt", "--cpus", "0.05"];
     host.run(&[&["load", "src/p/Alone.xdf"][..], &out].concat())
         .succeeds();
     let mut joined = Vec::new();
@@ -209,7 +209,7 @@ fn a_quiet_pipe_holds_nothing_up() {
     host.run(&[&LOAD[..], &["--out", "out.txt"]].concat())
         .succeeds();
     // Its other end is not open yet.
-    host.run(&["replace", "a", "src/p/Sums.xdf", "--within", "20"])
+    host.run(&["replace", "a", "src/p/Sums.xdf", "--timeout", "20"])
         .succeeds();
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     let give = |text: &str, firings: u64| {
@@ -220,18 +220,18 @@ fn a_quiet_pipe_holds_nothing_up() {
     };
     // Three of four, and the beginning of the last; then all of a comment but its end.
     give("4\n1 2 3 1", 8);
-    host.run(&["replace", "a", "more/p/Sums.xdf", "--within", "20"])
+    host.run(&["replace", "a", "more/p/Sums.xdf", "--timeout", "20"])
         .succeeds();
     give("00\n2\n5 6 # 1 2", 7);
-    host.run(&["replace", "a", "src/p/Sums.xdf", "--within", "20"])
+    host.run(&["replace", "a", "src/p/Sums.xdf", "--timeout", "20"])
         .succeeds();
     give("34 5\n1\n9\n", 0);
     // Paused, it stays so; and nothing of it is lost.
     host.run(&["pause", "a"]).succeeds();
-    host.run(&["replace", "a", "more/p/Sums.xdf", "--within", "20"])
+    host.run(&["replace", "a", "more/p/Sums.xdf", "--timeout", "20"])
         .succeeds();
     assert_eq!(host.seen("a")["state"], "loaded");
-    host.run(&["replace", "a", "src/p/Sums.xdf", "--within", "20"])
+    host.run(&["replace", "a", "src/p/Sums.xdf", "--timeout", "20"])
         .succeeds();
     assert_eq!(host.seen("a")["firings"], 0);
     host.run(&["resume", "a"]).succeeds();
@@ -265,7 +265,7 @@ fn where_it_cannot_take_over_the_old_version_goes_on() {
     });
     let number = host.seen("a")["number"].clone();
     let start = Instant::now();
-    host.run(&["replace", "a", "more/p/Sums.xdf", "--within", "0.5"])
+    host.run(&["replace", "a", "more/p/Sums.xdf", "--timeout", "0.5"])
         .refuses(
             8,
             &["a goes on as it was", "write is in the middle of a firing"],
@@ -351,12 +351,12 @@ fn a_new_version_has_its_rate_from_its_beginning() {
     let now = done(&host.until("a", |a| done(a) > before));
     host.until("a", |a| done(a) > now + 1000);
     host.run(&["replace", "a", "src/p/Quick.xdf"]).succeeds();
-    assert_eq!(host.seen("a")["promised"], 500.0);
+    assert_eq!(host.seen("a")["reserved_rate"], 500.0);
     host.until("a", |a| done(a) > now + 1500);
     // What is on its way comes out first, at its rate.
     host.run(&["replace", "a", "src/p/Longer.xdf", "--rate", "2000"])
         .succeeds();
-    host.run(&["replace", "a", "src/p/Quick.xdf", "--within", "60"])
+    host.run(&["replace", "a", "src/p/Quick.xdf", "--timeout", "60"])
         .succeeds();
 }
 
@@ -364,7 +364,7 @@ fn a_new_version_has_its_rate_from_its_beginning() {
 #[test]
 fn limits_are_kept_while_a_new_version_waits_for_its_moment() {
     let host = Host::begin_in(ticking());
-    let other = ["replace", "a", "src/p/Other.xdf", "--within"];
+    let other = ["replace", "a", "src/p/Other.xdf", "--timeout"];
     let refused = |within| {
         let start = Instant::now();
         host.run(&[&other[..], &[within]].concat())
@@ -390,7 +390,7 @@ fn limits_are_kept_while_a_new_version_waits_for_its_moment() {
     host.until("a", |a| a["firings"].as_u64() > paused["firings"].as_u64());
     host.run(&["unload", "a", "--now"]).succeeds();
 
-    host.run(&["load", "src/p/Slow.xdf", "--name", "a", "--share", "0.05"])
+    host.run(&["load", "src/p/Slow.xdf", "--name", "a", "--cpus", "0.05"])
         .succeeds();
     let busy = |a: &serde_json::Value| a["busy"].as_f64().unwrap_or_default();
     let before = busy(&host.until("a", |a| busy(a) > 0.1));
@@ -419,7 +419,7 @@ fn a_version_that_waits_is_not_seen() {
     let events = || host.get("/events").lines().filter(told).count();
     let before = events();
     let (mut looked, number) = (0, host.seen("a")["number"].clone());
-    let args = ["replace", "a", "src/p/Other.xdf", "--within=3"];
+    let args = ["replace", "a", "src/p/Other.xdf", "--timeout=3"];
     std::thread::scope(|scope| {
         let replaces = scope.spawn(|| host.run(&args));
         while !replaces.is_finished() {
@@ -541,7 +541,7 @@ fn a_new_version_has_the_limits_of_the_old_one() {
     let has = |host: &Host, name: &str| {
         let seen = host.seen(name);
         assert_eq!(
-            (seen["share"].as_f64(), seen["priority"].as_i64()),
+            (seen["cpus"].as_f64(), seen["priority"].as_i64()),
             (Some(0.1), Some(3)),
             "{seen}"
         );
@@ -551,7 +551,7 @@ fn a_new_version_has_the_limits_of_the_old_one() {
             "load",
             "src/p/Many.xdf",
             "--out=/dev/null",
-            "--share=0.1",
+            "--cpus=0.1",
             "--priority=3",
             "--name",
             name,

@@ -121,7 +121,7 @@ fn replace(host: &Host) {
         "a",
         "src/p/New.xdf",
         "--no-fuse",
-        "--within",
+        "--timeout",
         "90",
     ];
     host.run(&args).succeeds();
@@ -146,7 +146,7 @@ fn all_that_is_on_its_way_comes_out_first() {
     load(&host, "out.txt");
     let put = until_full(&host);
     replace(&host);
-    host.run(&["unload", "a", "--within", "90"]).succeeds();
+    host.run(&["unload", "a", "--timeout", "90"]).succeeds();
     let text = std::fs::read_to_string(host.place.path("out.txt")).unwrap();
     are_whole(&text, put);
 }
@@ -171,7 +171,7 @@ fn a_slow_reader_is_waited_for() {
         // Until the application has opened it, this is what keeps it from its end.
         drop(ends);
         slowly.store(false, Ordering::Relaxed);
-        host.run(&["unload", "a", "--within", "90"]).succeeds();
+        host.run(&["unload", "a", "--timeout", "90"]).succeeds();
         (reads.join().unwrap(), put)
     });
     are_whole(&text, put);

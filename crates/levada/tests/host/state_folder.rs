@@ -42,7 +42,7 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
     };
     host = again(host, &[]);
     assert_eq!(
-        host.json(&["stats"])["host"]["left"],
+        host.json(&["stats"])["host"]["not_restored"],
         serde_json::json!(["a", "b", "c"])
     );
     assert!(host.json(&["list"]).as_array().unwrap().is_empty());
@@ -55,7 +55,7 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
     );
     // The numbers of events start from one with each host.
     let said = host.run(&["events", "--since=1000"]).succeeds().out.clone();
-    assert!(said.contains("numbers have begun anew"), "{said}");
+    assert!(said.contains("the numbers have begun again"), "{said}");
     assert!(
         host.run(&["unload", "b"])
             .succeeds()
@@ -77,7 +77,10 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
     );
     let states = host.json(&["list"]);
     let states = states.as_array().unwrap().iter().map(|a| &a["state"]);
-    assert_eq!(states.collect::<Vec<_>>(), ["running", "running", "held"]);
+    assert_eq!(
+        states.collect::<Vec<_>>(),
+        ["running", "running", "quarantined"]
+    );
     // Told to end, it remembers, too.
     // SAFETY: the child has not been waited for.
     unsafe { libc::kill(host.child.id() as i32, libc::SIGTERM) };
@@ -212,7 +215,8 @@ fn state_that_others_can_change_is_refused_and_what_it_says_is_escaped() {
         .run(&["host", "--socket=h.sock", "--state=state"]);
     second.refuses(5, &["others can write there, too; make it yours alone"]);
     mode(0o700);
-    host.place.write("state/a.held", "\u{1b}[2Jcleared\u{9b}1m");
+    host.place
+        .write("state/a.quarantined", "\u{1b}[2Jcleared\u{9b}1m");
     host.place.write("state/\u{1b}[31m.json", "{}");
     let host = host.again(&["--restore"]);
     for args in [

@@ -177,7 +177,7 @@ fn a_native_that_does_not_come_back_is_told() {
         "int twice(int x) { for (volatile int i = 0;; i = 0) x += i; }\n",
     );
     let args = ["run", TOP, "--native", "twice.c", "--no-progress"];
-    let run = place.run(&[&args[..], &["--time-limit", "100"]].concat());
+    let run = place.run(&[&args[..], &["--action-time-limit", "100"]].concat());
     run.refuses(
         1,
         &["Top has been in native code for", "does not come back"],
@@ -331,7 +331,7 @@ fn a_hosted_program_calls_its_own_functions() {
     let place = Place::new(&[("program.c", NAMED_AS_OTHERS)]);
     let flags = ["-O2", "-fno-builtin", "program.c", "-o", "program.so"];
     place
-        .run(&[&["cc", "--hosted"][..], &flags].concat())
+        .run(&[&["cc", "--plugin"][..], &flags].concat())
         .succeeds();
     let run = place.run(&["run", "program.so"]);
     assert_eq!(run.succeeds().out, "2 6 5 5 7\n");
@@ -414,7 +414,7 @@ int main(void) {
 "#;
     let place = Place::new(&[("pipe.c", text)]);
     place
-        .run(&["cc", "--hosted", "pipe.c", "-o", "pipe.so"])
+        .run(&["cc", "--plugin", "pipe.c", "-o", "pipe.so"])
         .succeeds();
     let run = place.run(&["run", "pipe.so"]);
     assert_eq!(run.succeeds().out, "10100\n");

@@ -129,7 +129,7 @@ fn in_a_project_the_nearest_element_is_read_outside_of_a_list() {
     place.write("src/p/Careless.cal", &actor(""));
     let fault = ["error[fault]: index -1 of a list of 3", "Careless.cal"];
     place.run(&["run", "src/p/Top.xdf"]).refuses(1, &fault);
-    let nearest = ["run", "src/p/Top.xdf", "--outside", "nearest"];
+    let nearest = ["run", "src/p/Top.xdf", "--out-of-bounds", "clamp"];
     assert_eq!(place.run(&nearest).succeeds().out, "445666\n");
     project(&place, ".", &[]);
     for fuse in ["--fuse", "--no-fuse"] {
@@ -138,7 +138,7 @@ fn in_a_project_the_nearest_element_is_read_outside_of_a_list() {
         assert!(run.err.contains("Careless.cal:6: the nearest"), "{run:?}");
         assert_eq!(run.err.matches("the nearest").count(), 1, "{run:?}");
     }
-    let strict = ["run", "src/p/Top.xdf", "--outside", "fault"];
+    let strict = ["run", "src/p/Top.xdf", "--out-of-bounds", "fault"];
     place.run(&strict).refuses(1, &fault);
     // What is written there is lost, and written nowhere else.
     place.write(

@@ -30,7 +30,7 @@ const WAYS: [&[&str]; 4] = [
     &["--workers", "1"],
     &["--workers", "2", "--no-fuse"],
     &["--unchecked"],
-    &["--no-fuse", "--any-sizes", "3"],
+    &["--no-fuse", "--random-buffer-sizes", "3"],
 ];
 
 /// What such a network prints, in whatever order.
@@ -579,7 +579,7 @@ end
     )]);
     let run = place.run(&["check", "src"]);
     assert_eq!(run.succeeds().err, "");
-    let run = place.run(&["check", "src", "--notes"]);
+    let run = place.run(&["check", "src", "--portability-notes"]);
     let notes: Vec<&str> = run
         .succeeds()
         .err
@@ -610,7 +610,7 @@ end
     let mut sorted = notes.clone();
     sorted.sort_unstable();
     assert_eq!(sorted, expected, "{run:#?}");
-    let run = place.run(&["check", "src", "--notes", "--json"]);
+    let run = place.run(&["check", "src", "--portability-notes", "--json"]);
     assert_eq!(
         run.succeeds().json()["diagnostics"]
             .as_array()
@@ -638,14 +638,14 @@ actor Top () int In ==> :
 end
 ",
     )]);
-    let run = place.run(&["check", "src", "--notes"]);
+    let run = place.run(&["check", "src", "--portability-notes"]);
     let err = &run.succeeds().err;
     let helps: Vec<&str> = err.lines().filter(|l| l.contains("help:")).collect();
     let tags =
         "  = help: give each a tag that names no other action, and order these by a `priority`";
     assert_eq!(helps, [tags; 3], "{run:#?}");
     place.write(TOP, "package p;\nactor Top () int In ==> :\n  a: action In:[x] ==> end\n  a.b: action In:[x] ==> end\nend\n");
-    let run = place.run(&["check", "src", "--notes"]);
+    let run = place.run(&["check", "src", "--portability-notes"]);
     assert!(
         run.succeeds()
             .err
@@ -664,7 +664,7 @@ fn time_dependence_is_noted_on_request() {
         let text = format!("package p;\nactor Top () {ports} :\n{body}end\n");
         let place = Place::new(&[(TOP, &text)]);
         assert_eq!(place.run(&["check", "src"]).succeeds().err, "");
-        let run = place.run(&["check", "src", "--notes"]);
+        let run = place.run(&["check", "src", "--portability-notes"]);
         let lines = run.succeeds().err.lines();
         let time = lines.filter_map(|l| l.strip_prefix("note[time]: whether "));
         time.map(str::to_owned).collect::<Vec<_>>()

@@ -21,7 +21,7 @@ fn a_program_is_alone_and_all_is_as_before_afterwards() {
             "grep Cpus_allowed_list /proc/$$/status /proc/{}/status; exit 7",
             other.id()
         );
-        let done = bench.run(&["--by", way], &["sh", "-c", &script]);
+        let done = bench.run(&["--method", way], &["sh", "-c", &script]);
         assert_eq!(done.status.code(), Some(7), "{done:?}");
         assert_eq!(
             masks(&done),
@@ -198,7 +198,7 @@ fn a_process_that_runs_gets_the_core_with_all_its_threads() {
     for way in bench.ways() {
         let mut process = Sleeper::new(&["sleep", "20"]);
         let id = process.id().to_string();
-        let mut command = bench.shield(&["--by", way, "--pid", &id], &[]);
+        let mut command = bench.shield(&["--method", way, "--pid", &id], &[]);
         let tool = command.stderr(Stdio::piped()).spawn().unwrap();
         until("inside", 2, || mask(process.id()) == bench.core.to_string());
         // Ctrl-C ends the shield, not the process.
@@ -213,7 +213,7 @@ fn a_process_that_runs_gets_the_core_with_all_its_threads() {
         );
         assert_eq!(mask(process.id()), bench.all, "{way}");
         let tool = bench
-            .shield(&["--by", way, "--pid", &id, "-q"], &[])
+            .shield(&["--method", way, "--pid", &id, "-q"], &[])
             .spawn()
             .unwrap();
         until("inside", 2, || mask(process.id()) == bench.core.to_string());
@@ -286,7 +286,7 @@ fn an_unprivileged_user_moves_own_threads() {
     assert!(err(&done).contains("your own processes only"), "{done:?}");
     assert_eq!(mask(own.id()), bench.all);
     for (options, said) in [
-        (vec!["--by", "affinity"], "CAP_SYS_NICE"),
+        (vec!["--method", "affinity"], "CAP_SYS_NICE"),
         (vec!["--fifo", "10"], "cannot have real-time priority"),
         (vec!["--weight", "1000"], "cannot have the weight"),
         (vec!["--deadline", "2ms/10ms"], "deadlines need"),
@@ -409,7 +409,7 @@ fn what_is_wrong_is_said_and_nothing_is_changed() {
             "TIME/PERIOD",
         ),
         (
-            vec![&core, "--by", "magic", "--", "true"],
+            vec![&core, "--method", "magic", "--", "true"],
             2,
             "invalid value",
         ),

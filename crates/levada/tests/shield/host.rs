@@ -39,7 +39,7 @@ fn worker_cores(host: &Host) -> Vec<i64> {
 }
 
 fn is_open(host: &Host, core: u32) -> bool {
-    worker(host, core)["open"] == true
+    worker(host, core)["available"] == true
 }
 
 fn works(host: &Host) {
@@ -48,7 +48,7 @@ fn works(host: &Host) {
 }
 
 fn raise(bench: &Bench, host: &Host, way: &str) -> Child {
-    let mut command = bench.shield(&["--by", way], &["sleep", "60"]);
+    let mut command = bench.shield(&["--method", way], &["sleep", "60"]);
     command.env("LEVADA_HOST", host.place.path("h.sock"));
     let said = std::fs::File::create(host.place.path("said")).unwrap();
     command.stderr(said);
@@ -138,7 +138,7 @@ fn a_core_is_left_to_a_process_as_long_as_it_lives() {
     }
     let away = |process: u32| {
         let body = json!({ "process": process }).to_string();
-        host.post(&format!("/cores/{cpu}/away"), &body)
+        host.post(&format!("/cores/{cpu}/reservation"), &body)
     };
     let mut lives = Command::new("sleep").arg("60").spawn().unwrap();
     let said = away(lives.id());
@@ -146,7 +146,7 @@ fn a_core_is_left_to_a_process_as_long_as_it_lives() {
     assert!(away(lives.id()).contains("409"), "it is away already");
     let other = map[0]["cpu"].as_i64().unwrap();
     let body = json!({ "process": lives.id() }).to_string();
-    let last = host.post(&format!("/cores/{other}/away"), &body);
+    let last = host.post(&format!("/cores/{other}/reservation"), &body);
     assert!(
         last.contains("409") && last.contains("the last one"),
         "{last}"
@@ -157,14 +157,14 @@ fn a_core_is_left_to_a_process_as_long_as_it_lives() {
     until("it comes back", || is_open(&host, cpu as u32));
     // An application that is gone already.
     assert!(away(lives.id()).contains("400"));
-    assert!(host.post("/cores/99999/away", &body).contains("404"));
-    assert!(host.post("/cores/x/away", &body).contains("400"));
+    assert!(host.post("/cores/99999/reservation", &body).contains("404"));
+    assert!(host.post("/cores/x/reservation", &body).contains("400"));
     assert!(is_open(&host, cpu as u32));
     // Taken back by its name.
     let again = away(std::process::id());
     assert!(again.contains("\"worker\":1"), "{again}");
     let delete =
-        format!("DELETE /cores/{cpu}/away HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        format!("DELETE /cores/{cpu}/reservation HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     assert!(host.raw(delete.as_bytes()).contains("200"));
     assert!(is_open(&host, cpu as u32));
     assert!(host.raw(delete.as_bytes()).contains("404"));

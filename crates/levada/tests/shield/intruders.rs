@@ -14,7 +14,7 @@ fn intruders_are_moved_off_the_core() {
     };
     let core = bench.core.to_string();
     for way in bench.ways() {
-        let (child, pid) = bench.start(&["--by", way], "sleep 20 & wait");
+        let (child, pid) = bench.start(&["--method", way], "sleep 20 & wait");
         let program = stat(&format!("/proc/{pid}/stat"), 4);
         assert_eq!(program, child.id().to_string());
         if way == "affinity" {
@@ -95,7 +95,7 @@ fn nothing_of_a_fork_storm_stays_on_the_core() {
         let (mut seen_in_all, mut longest_of_all) = (0, Duration::ZERO);
         for _ in 0..storms() {
             let storm = storm();
-            let (child, pid) = bench.start(&["-q", "--by", way], "exec sleep 20");
+            let (child, pid) = bench.start(&["-q", "--method", way], "exec sleep 20");
             let mut seen: HashMap<(i32, String), Instant> = HashMap::new();
             let mut looked_at = HashSet::new();
             let mut longest = Duration::ZERO;
@@ -172,10 +172,14 @@ fn all_threads_of_a_protected_process_stay() {
         let _ = ended.recv();
     });
     let (me, tid) = (std::process::id(), tid.recv().unwrap());
-    for way in bench.ways().into_iter().filter(|way| *way != "partition") {
+    for way in bench
+        .ways()
+        .into_iter()
+        .filter(|way| *way != "cgroup-v2-partition")
+    {
         let script =
             format!("grep Cpus_allowed_list /proc/{me}/status /proc/{me}/task/{tid}/status");
-        let options = ["--by", way, "--protect", &me.to_string()];
+        let options = ["--method", way, "--exclude", &me.to_string()];
         let done = bench.run(&options, &["sh", "-c", &script]);
         assert_eq!(
             masks(&done),

@@ -159,7 +159,7 @@ fn one_thread_is_alone_and_the_rest_of_its_process_is_not() {
     for way in bench.ways() {
         let mut program = Program::new(&place, bench.core, Some(way));
         let said = program.does("thread");
-        if way == "partition" {
+        if way == "cgroup-v2-partition" {
             assert!(said.contains("whole processes"), "{said}");
             continue;
         }

@@ -15,7 +15,7 @@ fn when_the_tool_is_killed_the_guard_restores() {
     };
     for way in bench.ways() {
         let other = Sleeper::new(&["sleep", "20"]);
-        let (mut child, pid) = bench.start(&["--by", way], "exec sleep 20");
+        let (mut child, pid) = bench.start(&["--method", way], "exec sleep 20");
         assert_eq!(
             (mask(other.id()), mask(pid)),
             (bench.others(), bench.core.to_string()),
@@ -42,7 +42,7 @@ fn when_both_are_killed_restore_does_it() {
     };
     for way in bench.ways() {
         let other = Sleeper::new(&["sleep", "20"]);
-        let (mut child, pid) = bench.start(&["--by", way], "exec sleep 20");
+        let (mut child, pid) = bench.start(&["--method", way], "exec sleep 20");
         let still = levada_shield(&["restore"]);
         assert_eq!(still.status.code(), Some(1));
         assert!(err(&still).contains("still holds"), "{still:?}");
@@ -81,7 +81,7 @@ fn a_guard_that_is_killed_has_a_successor() {
         return;
     };
     let other = Sleeper::new(&["sleep", "20"]);
-    let (mut child, pid) = bench.start(&["--by", "affinity"], "exec sleep 20");
+    let (mut child, pid) = bench.start(&["--method", "affinity"], "exec sleep 20");
     let first = guard();
     kill(first, libc::SIGKILL);
     until("another guard", 2, || guard() != first);
@@ -102,7 +102,7 @@ fn a_shield_can_be_released_and_its_program_goes_on() {
         return;
     };
     for way in bench.ways() {
-        let (child, pid) = bench.start(&["--by", way], "exec sleep 20");
+        let (child, pid) = bench.start(&["--method", way], "exec sleep 20");
         let again = bench.run(&[], &["true"]);
         assert_eq!(again.status.code(), Some(125));
         assert!(
@@ -148,9 +148,9 @@ fn the_end_of_a_released_program_leaves_the_next_shield_alone() {
         return;
     };
     for way in bench.ways() {
-        let (first, first_pid) = bench.start(&["--by", way], "exec sleep 20");
+        let (first, first_pid) = bench.start(&["--method", way], "exec sleep 20");
         levada_shield(&["release"]);
-        let (second, pid) = bench.start(&["--by", way], "exec sleep 20");
+        let (second, pid) = bench.start(&["--method", way], "exec sleep 20");
         kill(first_pid, libc::SIGTERM);
         first.wait_with_output().unwrap();
         assert_eq!(mask(pid), bench.core.to_string(), "{way}");
@@ -174,7 +174,7 @@ fn children_born_meanwhile_get_all_cores_and_a_wish_of_one_s_own_is_left() {
     );
     let parent = Sleeper::new(&["sh", "-c", &script]);
     let wishful = Sleeper::new(&["sleep", "20"]);
-    let (child, pid) = bench.start(&["--by", "affinity"], "exec sleep 20");
+    let (child, pid) = bench.start(&["--method", "affinity"], "exec sleep 20");
     fs::write(&go, "").unwrap();
     let born = folder.path().join("go.child");
     until("a child", 2, || !text(&born).is_empty());
@@ -206,7 +206,7 @@ fn what_cannot_be_restored_is_said_and_the_status_is_the_program_s() {
         return;
     };
     let (child, pid) = bench.start(
-        &["--by", "affinity"],
+        &["--method", "affinity"],
         "trap 'exit 7' USR1; while :; do sleep 0.02; done",
     );
     let aside = LEDGER.to_string() + ".aside";

@@ -30,7 +30,7 @@ fn the_last_core_is_not_shielded_and_the_first_shield_stays() {
         return;
     };
     for way in bench.ways() {
-        let (child, pid) = bench.start(&["--by", way], "exec sleep 20");
+        let (child, pid) = bench.start(&["--method", way], "exec sleep 20");
         let all = bench.others();
         let done = levada_shield(&[&all, "--", "true"]);
         assert_eq!(done.status.code(), Some(125), "{done:?}");
@@ -63,7 +63,7 @@ fn two_programs_are_alone_and_either_may_end_first() {
             let other = Sleeper::new(&["sleep", "60"]);
             let narrow = Sleeper::new(&["taskset", "-c", &format!("0,{one}"), "sleep", "60"]);
             until("its mask", 2, || mask(narrow.id()) == format!("0,{one}"));
-            let (first, pid) = bench.start_on(one, &["--by", way], "exec sleep 60");
+            let (first, pid) = bench.start_on(one, &["--method", way], "exec sleep 60");
             // The way is that of the first.
             let (second, second_pid) = bench.start_on(two, &[], "exec sleep 60");
             let both = || {
@@ -93,7 +93,7 @@ fn two_programs_are_alone_and_either_may_end_first() {
             assert_eq!(both(), are(&both_free, &narrow_is("0".into())), "{at}");
             let json = status();
             assert_eq!(json["shields"].as_array().unwrap().len(), 2, "{json}");
-            assert_eq!(json["shields"][1]["by"], way, "{json}");
+            assert_eq!(json["shields"][1]["method"], way, "{json}");
             let (ends, stays) = match first_ends == one {
                 true => ((first, pid), (second, second_pid)),
                 false => ((second, second_pid), (first, pid)),
@@ -141,7 +141,7 @@ fn a_kill_does_not_affect_the_other_shield() {
     let (one, two) = (bench.core, bench.core - 1);
     for way in bench.ways() {
         let other = Sleeper::new(&["sleep", "60"]);
-        let (mut first, pid) = bench.start_on(one, &["--by", way], "exec sleep 60");
+        let (mut first, pid) = bench.start_on(one, &["--method", way], "exec sleep 60");
         let (mut second, second_pid) = bench.start_on(two, &[], "exec sleep 60");
         // The tool alone: its guard gives back what is its own.
         kill(first.id() as i32, libc::SIGKILL);
@@ -195,7 +195,7 @@ fn shields_raised_at_the_same_moment_are_raised_one_after_the_other() {
                 "-c",
                 "grep Cpus_allowed_list /proc/$$/status; sleep 0.3",
             ];
-            let mut command = bench.shield_on(core, &["--by", way], &script);
+            let mut command = bench.shield_on(core, &["--method", way], &script);
             command
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
@@ -218,7 +218,7 @@ fn one_of_several_is_released_by_its_core() {
     };
     let (one, two) = (bench.core, bench.core - 1);
     for way in bench.ways() {
-        let (first, pid) = bench.start_on(one, &["--by", way], "exec sleep 60");
+        let (first, pid) = bench.start_on(one, &["--method", way], "exec sleep 60");
         let (second, second_pid) = bench.start_on(two, &[], "exec sleep 60");
         let done = levada_shield(&["release", &one.to_string()]);
         assert_eq!(out(&done), format!("released core {one}"), "{done:?}");
@@ -228,12 +228,12 @@ fn one_of_several_is_released_by_its_core() {
             "{way}"
         );
         let wrong = if way == "affinity" {
-            "cpusets"
+            "cpuset-v1"
         } else {
             "affinity"
         };
         let refused = bench
-            .shield_on(one, &["--by", wrong], &["true"])
+            .shield_on(one, &["--method", wrong], &["true"])
             .output()
             .unwrap();
         let said = format!("that on core {two} holds by {way}");

@@ -214,7 +214,7 @@ fn images_run_to_their_status(kind: &Kind) {
     }
     let listed = units.list();
     assert_eq!(listed.len(), 1, "{listed:?}");
-    assert_eq!(listed[0]["state"], "waits");
+    assert_eq!(listed[0]["state"], "idle");
     units
         .run(&["boot", "u", kind.option])
         .refuses(5, &["there is a unit u already"]);
@@ -265,7 +265,7 @@ fn images_run_to_their_status(kind: &Kind) {
         .refuses(125, &["an illegal instruction"]);
     units.run(&["load", "u", "loops"]).succeeds();
     units
-        .run(&["run", "u", "--within", "0.2"])
+        .run(&["run", "u", "--timeout", "0.2"])
         .refuses(125, &["unit u: its time is over"]);
     units.run(&["load", "u", "seven"]).succeeds();
     assert_eq!(units.run(&["run", "u"]).code, Some(7));
@@ -283,7 +283,7 @@ fn images_run_to_their_status(kind: &Kind) {
     units.run(&["stop", "u"]).succeeds();
     assert!(is_gone(&listed[0]["machine"]));
     // It has answered; its end is its next step.
-    while !is_gone(&listed[0]["keeper"]) {}
+    while !is_gone(&listed[0]["agent"]) {}
     assert!(units.list().is_empty());
     units
         .run(&["stop", "u"])
@@ -325,7 +325,7 @@ fn a_program_that_masks_interrupts_is_ended_in_time() {
     let machine = units.list()[0]["machine"].clone();
     units.run(&["load", "u", "masks"]).succeeds();
     units
-        .run(&["run", "u", "--within", "0.2"])
+        .run(&["run", "u", "--timeout", "0.2"])
         .refuses(125, &["unit u: its time is over"]);
     // It answers when it has booted another machine.
     units.run(&["load", "u", "seven"]).succeeds();
@@ -350,7 +350,7 @@ fn what_is_killed_is_said(kind: &Kind) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    while units.list()[0]["state"] != "runs" {}
+    while units.list()[0]["state"] != "running" {}
     units
         .run(&["run", "u"])
         .refuses(125, &["unit u: a program runs there already"]);
@@ -364,20 +364,20 @@ fn what_is_killed_is_said(kind: &Kind) {
     );
     units.run(&["stop", "u"]).succeeds();
 
-    // The keeper.
+    // The agent.
     assert!(units.boot(kind));
     let unit = units.list()[0].clone();
-    kill(&unit["keeper"]);
-    while !is_gone(&unit["keeper"]) {}
+    kill(&unit["agent"]);
+    while !is_gone(&unit["agent"]) {}
     units
         .run(&["run", "u"])
-        .refuses(125, &["the keeper of unit u was killed", "boot it again"]);
+        .refuses(125, &["the agent of unit u was killed", "boot it again"]);
     while !is_gone(&unit["machine"]) {}
     units
         .run(&["run", "u"])
         .refuses(125, &["there is no unit u"]);
     assert!(units.boot(kind));
-    assert_eq!(units.list()[0]["state"], "waits");
+    assert_eq!(units.list()[0]["state"], "idle");
 }
 
 #[test]
@@ -403,24 +403,24 @@ fn an_interrupted_command_leaves_no_program() {
     }
     units.run(&["load", "u", "loops"]).succeeds();
     let mut running = units.command(&["run", "u"]).spawn().unwrap();
-    while units.list()[0]["state"] != "runs" {}
+    while units.list()[0]["state"] != "running" {}
     running.kill().unwrap();
     running.wait().unwrap();
-    while units.list()[0]["state"] != "waits" {}
+    while units.list()[0]["state"] != "idle" {}
     units.run(&["load", "u", "seven"]).succeeds();
     assert_eq!(units.run(&["run", "u"]).code, Some(7));
 }
 
 /// A stopped daemon blocks no command for ever.
 #[test]
-fn a_keeper_that_does_not_answer_is_said() {
+fn an_agent_that_does_not_answer_is_said() {
     let units = Units::new();
     if !units.boot(&NATIVE) {
         return;
     }
-    let keeper = units.list()[0]["keeper"].as_i64().unwrap() as i32;
+    let agent = units.list()[0]["agent"].as_i64().unwrap() as i32;
     // SAFETY: a process of ours.
-    assert_eq!(unsafe { libc::kill(keeper, libc::SIGSTOP) }, 0);
+    assert_eq!(unsafe { libc::kill(agent, libc::SIGSTOP) }, 0);
     assert_eq!(units.list()[0]["state"], "does not answer");
     units.run(&["stop", "u"]).succeeds();
     assert!(units.list().is_empty());
@@ -617,7 +617,7 @@ fn procedures_are_called(kind: &Kind) {
     );
     let counted = run(&["counted", "--result", "u32", "--json"]);
     assert_eq!(counted.succeeds().json()["result"][0], 3);
-    assert_eq!(units.list()[0]["state"], "serves");
+    assert_eq!(units.list()[0]["state"], "serving");
 
     // Streams from and to files, and what the command itself is given.
     let numbers: Vec<u8> = (1..=1000i32).flat_map(i32::to_le_bytes).collect();
@@ -684,7 +684,7 @@ fn procedures_are_called(kind: &Kind) {
         (2, ["--in", "1:4=in.raw", "--out", "2:2=out.raw"]),
         (9, ["--in", "1:4=in.raw", "--out", "9:4=out.raw"]),
     ] {
-        let wrong = [&["negate"], &streams[..], &["--within", "20"]].concat();
+        let wrong = [&["negate"], &streams[..], &["--timeout", "20"]].concat();
         let said = format!("stream {what}: the procedure has returned and not used it");
         run(&wrong).refuses(1, &[&said]);
         run(&right).succeeds();
@@ -692,7 +692,7 @@ fn procedures_are_called(kind: &Kind) {
         assert_eq!(out, negated, "{what}");
     }
     run(&["wild"]).refuses(1, &["a store to where no memory is"]);
-    run(&["hangs", "--within", "0.2"]).refuses(1, &["its time is over"]);
+    run(&["hangs", "--timeout", "0.2"]).refuses(1, &["its time is over"]);
     assert_eq!(
         run(&["twice", "u32:3", "--result", "u32"])
             .succeeds()

@@ -50,7 +50,7 @@ void board_make(board *b) {
   CHECK(mkdir(b->sys, 0700) == 0 && mkdir(b->dev, 0700) == 0);
   setenv("LEVADA_SYSFS", b->sys, 1);
   setenv("LEVADA_DEV", b->dev, 1);
-  setenv("LEVADA_KEEPER", LEVADA_FAKE_KEEPER, 1);
+  setenv("LEVADA_REMOTE_AGENT", LEVADA_FAKE_REMOTE_AGENT, 1);
 }
 
 void board_uio(board *b, size_t window) {

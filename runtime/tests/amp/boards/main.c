@@ -257,8 +257,8 @@ static void errors(void) {
   refuses(MEM, LVD_E_ABI, "of another version");
   refuses("uio:mem@0+0x800000,fresh:" IMAGE, LVD_E_TIMEOUT, "the board's loader does not answer");
   refuses(MEM, LVD_E_TIMEOUT, "the board's loader does not answer");
-  setenv("LEVADA_KEEPER", "/nowhere/keeper", 1);
-  refuses(MEM, LVD_E_NOT_FOUND, "the keeper /nowhere/keeper is not there");
+  setenv("LEVADA_REMOTE_AGENT", "/nowhere/agent", 1);
+  refuses(MEM, LVD_E_NOT_FOUND, "the agent /nowhere/agent is not there");
   board_free(&b);
 }
 

@@ -12,7 +12,7 @@ use crate::ops::state::ServerState;
 use crate::ops::unload::{unload_by_name, unload_ended};
 use crate::protocol::timeout::timeout_from;
 use crate::protocol::{
-    Application, Details, Failed, LoadRequest, Manifest, UnloadQuery, Unloaded, WITHIN,
+    Application, Details, Failed, LoadRequest, Manifest, REQUEST_TIMEOUT_S, UnloadQuery, Unloaded,
 };
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -36,7 +36,7 @@ pub(crate) async fn list(Of(served): SharedState) -> Answer<Vec<Application>> {
     (status = 400, body = Failed, description = "The request, or the application, is wrong"),
     (status = 404, body = Failed, description = "It has been unloaded at once"),
     (status = 409, body = Failed, description = "There is one of this name, or it has taken too long"),
-    (status = 507, body = Failed, description = "It claims more than there is, or would break a promise")))]
+    (status = 507, body = Failed, description = "It claims more than there is, or would break a reserved rate")))]
 pub(crate) async fn load(Of(served): SharedState, request: Request) -> Response {
     created(&served, request, load_one).await
 }
@@ -46,7 +46,7 @@ pub(crate) async fn load(Of(served): SharedState, request: Request) -> Response 
     (status = 201, body = Vec<Details>, description = "All of them run"),
     (status = 400, body = Failed, description = "Something is wrong with one: none is loaded"),
     (status = 409, body = Failed, description = "There is one of such a name, or one has taken too long"),
-    (status = 507, body = Failed, description = "They claim more than there is, or would break a promise")))]
+    (status = 507, body = Failed, description = "They claim more than there is, or would break a reserved rate")))]
 pub(crate) async fn load_manifest(Of(served): SharedState, request: Request) -> Response {
     created(&served, request, load_manifest_now).await
 }
@@ -99,12 +99,12 @@ pub(crate) async fn unload(
     asked: Result<Query<UnloadQuery>, QueryRejection>,
 ) -> Answer<Unloaded> {
     let query = read_query(asked)?;
-    let within = timeout_from(query.within, WITHIN)?;
+    let timeout = timeout_from(query.timeout, REQUEST_TIMEOUT_S)?;
     let unload =
-        move |served: &ServerState, within| unload_by_name(served, name, query.now, within);
+        move |served: &ServerState, timeout| unload_by_name(served, name, query.now, timeout);
     let unloaded = match query.now {
-        true => run_ending(&served, within, unload).await,
-        false => run_waiting(&served, move |served| unload(served, within)).await,
+        true => run_ending(&served, timeout, unload).await,
+        false => run_waiting(&served, move |served| unload(served, timeout)).await,
     };
     Ok(Json(unloaded?))
 }

@@ -11,8 +11,8 @@ use crate::ops::replace::replace_now;
 use crate::ops::state::ServerState;
 use crate::protocol::timeout::timeout_from;
 use crate::protocol::{
-    AnswerQuery, Application, Details, Failed, MoveRequest, ReplaceRequest, WITHIN, Why,
-    WithinQuery,
+    AnswerQuery, Application, Details, Failed, MoveRequest, REQUEST_TIMEOUT_S, ReplaceRequest,
+    TimeoutQuery, Why,
 };
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -24,49 +24,49 @@ use std::time::Duration;
 async fn changed(
     served: Arc<ServerState>,
     name: String,
-    asked: Result<Query<WithinQuery>, QueryRejection>,
+    asked: Result<Query<TimeoutQuery>, QueryRejection>,
     change: PauseCommand,
 ) -> Answer<Application> {
-    let within = timeout_from(read_query(asked)?.within, WITHIN)?;
+    let timeout = timeout_from(read_query(asked)?.timeout, REQUEST_TIMEOUT_S)?;
     let changed = run_waiting(&served, move |served| {
-        change_by_name(served, &name, within, change)
+        change_by_name(served, &name, timeout, change)
     });
     Ok(Json(changed.await?))
 }
 
 /// Pause an application
-#[utoipa::path(post, path = "/applications/{name}/pause", params(("name" = String, Path), WithinQuery), responses(
+#[utoipa::path(post, path = "/applications/{name}/pause", params(("name" = String, Path), TimeoutQuery), responses(
     (status = 200, body = Application), (status = 400, body = Failed),
     (status = 404, body = Failed), (status = 409, body = Failed),
     (status = 507, body = Failed, description = "It is paused, and that cannot be remembered; or too many wait")))]
 pub(crate) async fn pause(
     Of(served): SharedState,
     At(name): At<String>,
-    asked: Result<Query<WithinQuery>, QueryRejection>,
+    asked: Result<Query<TimeoutQuery>, QueryRejection>,
 ) -> Answer<Application> {
     changed(served, name, asked, PauseCommand::Pause).await
 }
 
 /// Resume a paused application, or load one that was not restored when the host started
-#[utoipa::path(post, path = "/applications/{name}/resume", params(("name" = String, Path), WithinQuery), responses(
+#[utoipa::path(post, path = "/applications/{name}/resume", params(("name" = String, Path), TimeoutQuery), responses(
     (status = 200, body = Application), (status = 400, body = Failed),
     (status = 404, body = Failed), (status = 409, body = Failed),
     (status = 507, body = Failed, description = "It goes on, and that cannot be remembered; or too many wait")))]
 pub(crate) async fn resume(
     Of(served): SharedState,
     At(name): At<String>,
-    asked: Result<Query<WithinQuery>, QueryRejection>,
+    asked: Result<Query<TimeoutQuery>, QueryRejection>,
 ) -> Answer<Application> {
     changed(served, name, asked, PauseCommand::Resume).await
 }
 
 /// The timeout of a request that takes no time itself, if one is given.
-fn answers_within(
+fn reply_timeout(
     asked: Result<Query<AnswerQuery>, QueryRejection>,
 ) -> Result<Option<Duration>, Failed> {
-    let within = read_query(asked)?.within;
-    let within = within.map(|within| timeout_from(Some(within), within));
-    Ok(within.transpose()?)
+    let timeout = read_query(asked)?.timeout;
+    let timeout = timeout.map(|timeout| timeout_from(Some(timeout), timeout));
+    Ok(timeout.transpose()?)
 }
 
 /// Move an actor to a worker and pin it there, or unpin it
@@ -80,8 +80,8 @@ pub(crate) async fn move_actor(
     asked: Result<Query<AnswerQuery>, QueryRejection>,
     request: Request,
 ) -> Response {
-    let within = match answers_within(asked) {
-        Ok(within) => within,
+    let timeout = match reply_timeout(asked) {
+        Ok(timeout) => timeout,
         Err(failed) => return failed.into_response(),
     };
     let request: MoveRequest = match read_json(request).await {
@@ -89,7 +89,7 @@ pub(crate) async fn move_actor(
         Err(refused) => return refused,
     };
     let moved = run_waiting(&served, move |served| {
-        move_by_name(served, &name, &request, within)
+        move_by_name(served, &name, &request, timeout)
     });
     moved.await.map(Json).into_response()
 }
@@ -100,8 +100,8 @@ pub(crate) async fn move_actor(
     (status = 400, body = Failed, description = "The new version is wrong: the old one goes on"),
     (status = 404, body = Failed),
     (status = 409, body = Failed, description = "It cannot be replaced now: the old one goes on"),
-    (status = 507, body = Failed, description = "It claims more than there is, or would break a promise, or too many \
-        wait: the old one goes on; or it runs, and that cannot be remembered for the next host")))]
+    (status = 507, body = Failed, description = "It claims more than there is, or would break a reserved rate, or too \
+        many wait: the old one goes on; or it runs, and that cannot be remembered for the next host")))]
 pub(crate) async fn replace(
     Of(served): SharedState,
     At(name): At<String>,
@@ -128,9 +128,9 @@ pub(crate) async fn why(
     At(name): At<String>,
     asked: Result<Query<AnswerQuery>, QueryRejection>,
 ) -> Answer<Why> {
-    let within = answers_within(asked)?;
-    let why = move |served: &ServerState| wait_report(served, &name, within);
-    let why = match within {
+    let timeout = reply_timeout(asked)?;
+    let why = move |served: &ServerState| wait_report(served, &name, timeout);
+    let why = match timeout {
         Some(_) => run_waiting(&served, why).await,
         None => run_on_thread(&served, why).await,
     };

@@ -13,17 +13,17 @@ use axum::response::{IntoResponse, Response};
 const PROCESSES_MAX: usize = 1024;
 
 /// The neighbor processes that the host was told of
-#[utoipa::path(get, path = "/beside", responses((status = 200, body = Processes)))]
-pub async fn told(Of(served): SharedState) -> Json<Processes> {
+#[utoipa::path(get, path = "/neighbors", responses((status = 200, body = Processes)))]
+pub async fn neighbors(Of(served): SharedState) -> Json<Processes> {
     let process = served.isolated.neighbors.all().clone();
     Json(Processes { process })
 }
 
 /// Set the list of processes that compute on the same cores: the host places less where they use more. Its own
 /// applications need not be listed
-#[utoipa::path(put, path = "/beside", request_body = Processes, responses((status = 200, body = Processes),
+#[utoipa::path(put, path = "/neighbors", request_body = Processes, responses((status = 200, body = Processes),
     (status = 400, body = Failed, description = "These are too many, or no processes")))]
-pub async fn tell(Of(served): SharedState, request: Request) -> Response {
+pub async fn set_neighbors(Of(served): SharedState, request: Request) -> Response {
     let asked: Processes = match read_json(request).await {
         Ok(asked) => asked,
         Err(refused) => return refused,
@@ -37,9 +37,8 @@ pub async fn tell(Of(served): SharedState, request: Request) -> Response {
             Ok(Json(Processes { process }))
         }
         many => {
-            let what = format!(
-                "{many} processes are too many: no more than {PROCESSES_MAX} are looked at"
-            );
+            let what =
+                format!("{many} processes are too many: no more than {PROCESSES_MAX} are observed");
             Err(Refusal::new(Kind::Wrong, what).into())
         }
     };

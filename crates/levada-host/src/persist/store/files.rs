@@ -158,7 +158,7 @@ pub(crate) fn request_file(name: &str) -> String {
 
 /// The file that says that an application is being unloaded.
 pub(crate) fn unloading_file(name: &str) -> String {
-    format!("{name}.going")
+    format!("{name}.unloading")
 }
 
 /// The file with the load requests of both versions of an application that is being replaced.
@@ -220,7 +220,7 @@ fn forget_file(folder: &Path, name: &str) {
 pub(crate) fn forget_gone(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries.map(|e| e.file_name().to_string_lossy().into_owned());
-    let names = files.filter_map(|f| f.strip_suffix(".going").map(str::to_string));
+    let names = files.filter_map(|f| f.strip_suffix(".unloading").map(str::to_string));
     let names = names.filter(|name| check_name(name).is_ok());
     let (mut gone, mut halves) = (Vec::new(), Vec::new());
     for name in names.collect::<Vec<_>>() {

@@ -6,9 +6,10 @@
 //! together or not at all. One host uses a folder at a time.
 //!
 //! - `NAME.json` says how the application was loaded.
-//! - `NAME.held` says why it is quarantined: it has crashed its host (`journal.rs` finds out), and is loaded again
+//! - `NAME.quarantined` says why it is quarantined: it has crashed its host (`journal.rs` finds out), and is loaded
+//!   again
 //!   only by request.
-//! - `NAME.going` says that it is being unloaded, which may take long: the next host forgets it.
+//! - `NAME.unloading` says that it is being unloaded, which may take long: the next host forgets it.
 //!
 //! A write that fails (disk full, read-only) is reported to the request that caused it, and repeated with a later
 //! change or when the host ends.
@@ -77,7 +78,7 @@ struct Owners {
 pub enum Restore {
     Nothing,
     /// All except quarantined applications.
-    Good,
+    Safe,
     All,
 }
 

@@ -51,7 +51,7 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
         roots.extend(args.path.iter().cloned());
         let mut workspace = Workspace::new(roots);
         let mut diags = std::mem::take(&mut of_projects);
-        if args.notes {
+        if args.portability_notes {
             diags.keep_notes();
         }
         for file in files {

@@ -63,9 +63,9 @@ impl View {
             area.width,
             [
                 ("application", 0, 0),
-                ("state", 9, 1),
+                ("state", 11, 1),
                 ("rate", 18, 2),
-                ("promised", 13, 4),
+                ("reserved", 13, 4),
                 ("firings/s", 14, 5),
                 ("cores", 8, 3),
                 ("priority", 8, 7),
@@ -90,9 +90,9 @@ impl View {
                 (per(p.done, was, s), &p.unit)
             });
             let done = done.map_or("-".to_string(), |(r, unit)| format!("{r:.1} {unit}/s"));
-            let late = a.is_late == Some(true);
-            let promised = match a.promised {
-                Some(p) if late => format!("{p:.1} LATE"),
+            let missed = a.rate_missed == Some(true);
+            let reserved = match a.reserved_rate {
+                Some(p) if missed => format!("{p:.1} MISSED"),
                 Some(p) => format!("{p:.1}"),
                 None => "-".to_string(),
             };
@@ -100,14 +100,14 @@ impl View {
                 a.name.clone(),
                 a.state.to_string(),
                 done,
-                promised,
+                reserved,
                 firings.map_or("-".to_string(), |f| grouped(f as u64)),
                 share(busy),
                 a.priority.to_string(),
                 format!("{} KiB", grouped(a.memory >> 10)),
             ];
             let row = Row::new(columns.of(cells));
-            match (i == self.app && !self.gone, late) {
+            match (i == self.app && !self.gone, missed) {
                 (true, _) => row.reversed(),
                 (false, true) => row.red(),
                 (false, false) => row,

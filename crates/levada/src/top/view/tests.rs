@@ -33,17 +33,17 @@ fn answer(seconds: f64, busy: f64, got: u64) -> Look {
     let app = |number: u64, name: &str, state: &str| {
         json!({"name": name, "number": number, "network": "p.Top", "state": state,
             "priority": 0, "loaded": 0.0, "seconds": 1.0, "memory": 65536, "actors": 2,
-            "firings": got, "busy": busy, "moves": 0, "promised": 30.0, "pace": 12.0,
-            "is_late": state == "running", "progress": {"done": got / 100, "unit": "frames"}})
+            "firings": got, "busy": busy, "moves": 0, "reserved_rate": 30.0, "measured_rate": 12.0,
+            "rate_missed": state == "running", "progress": {"done": got / 100, "unit": "frames"}})
     };
     let actor = |name: &str| {
         json!({"name": name, "class": "p.X", "worker": 1, "firings": got, "activations": 1,
             "busy": busy, "longest": 0.0025})
     };
     let stats = json!({
-        "host": {"version": "0.1.0", "pid": 1, "seconds": seconds, "workers": 1,
+        "host": {"version": "0.2.0", "pid": 1, "seconds": seconds, "workers": 1,
             "applications": 2},
-        "worker": [{"worker": 0, "cpu": 3, "open": true, "busy": busy, "asleep": 0.0, "activations": 1,
+        "worker": [{"worker": 0, "cpu": 3, "available": true, "busy": busy, "asleep": 0.0, "activations": 1,
             "sleeps": 0, "actor": []}],
         "application": [app(1, "radio", "running"), app(2, "clip", "paused")]});
     let mut details = app(1, "radio", "running");
@@ -111,7 +111,7 @@ fn rates_fill_levels_and_waits_are_shown() {
         "core 3",
         "50.0%",
         "12.0 frames/s",
-        "30.0 LATE",
+        "30.0 MISSED",
         "1 200",
         "tuner.Out -> filter.In",
         "█████ ",
@@ -121,8 +121,8 @@ fn rates_fill_levels_and_waits_are_shown() {
     ] {
         assert!(text.contains(part), "no {part} in\n{text}");
     }
-    // An application that is below its promised rate for another reason is not late.
-    assert_eq!(text.matches("LATE").count(), 1, "{text}");
+    // An application that is below its reserved rate for another reason is not late.
+    assert_eq!(text.matches("MISSED").count(), 1, "{text}");
 }
 
 #[test]
@@ -418,7 +418,7 @@ fn missing_replies_are_reported_and_old_values_shown() {
     // One application, of which the host says again what it has said.
     let mut look = answer(8.0, 1.0, 2400);
     let radio = &mut look.stats.application[0];
-    (radio.seconds, radio.told_after) = (9.0, Some(5.0));
+    (radio.seconds, radio.last_report_s) = (9.0, Some(5.0));
     look.more.details.as_mut().unwrap().application = radio.clone();
     view.look(look);
     let text = drawn(&view);
