@@ -5,13 +5,13 @@ pub(crate) mod write_first;
 
 use crate::client::write_first::WriteFirstStream;
 use crate::model::error::Kind;
-use crate::protocol::Failed;
+use crate::protocol::{Failed, version};
 use crate::util::at_fork::lives_behind;
 use crate::util::process::{is_stopped, listener_of};
 use http_body_util::{BodyExt, Full, Limited};
 pub use hyper::Method;
 use hyper::body::{Bytes, Incoming};
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -88,6 +88,17 @@ impl Client {
             format!("{} went in the middle: {e}", self.host()),
             None,
         )
+    }
+
+    fn of_version(&self, theirs: &str) -> Failed {
+        let ours = version::compatible();
+        let what = format!(
+            "{} is of Levada {theirs}, and this command of {ours}",
+            self.host()
+        );
+        let help =
+            "end that host and start it again with this version, or use a command of its version";
+        failed(Kind::Conflict, what, Some(help))
     }
 
     /// The response is too large.
@@ -211,10 +222,16 @@ impl Client {
             .body(Full::new(Bytes::from(body)))
             .map_err(|e| failed(Kind::Wrong, format!("{address}: {e}"), None))?;
         let response = sender.send_request(request).await.map_err(broken)?;
-        if response.status().is_success() {
+        let status = response.status();
+        // A host without a free slot does not say its version.
+        if status != StatusCode::SERVICE_UNAVAILABLE {
+            let server = response.headers().get(hyper::header::SERVER);
+            let server = server.and_then(|server| server.to_str().ok());
+            version::check(server).map_err(|theirs| self.of_version(&theirs))?;
+        }
+        if status.is_success() {
             return Ok(response);
         }
-        let status = response.status();
         let text = self.whole(response.into_body()).await?;
         let mut failed: Failed = serde_json::from_slice(&text).unwrap_or_else(|_| {
             let what = format!("{} answers {status}, and nothing more", self.host());
@@ -296,6 +313,12 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::unix::net::{UnixListener, UnixStream};
 
+    const OK: &str = concat!(
+        "HTTP/1.1 200 OK\r\nserver: levada/",
+        env!("CARGO_PKG_VERSION"),
+        "\r\n"
+    );
+
     /// What a client receives from a host that answers like this, and why it receives no more.
     fn heard_of(says: impl FnOnce(&mut UnixStream) + Send) -> (Vec<String>, String) {
         let place = tempfile::tempdir().unwrap();
@@ -320,7 +343,7 @@ mod tests {
     #[test]
     fn a_connection_that_breaks_is_an_error() {
         let (heard, why) = heard_of(|stream| {
-            let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+            let head = format!("{OK}transfer-encoding: chunked\r\n\r\n");
             let answer = format!("{head}4\r\none\n\r\n");
             stream.write_all(answer.as_bytes()).unwrap();
         });
@@ -328,12 +351,29 @@ mod tests {
         assert!(why.contains("went in the middle"), "{why}");
     }
 
+    /// A host of Levada 0.1 does not say its version.
+    #[test]
+    fn a_host_of_another_version_is_refused() {
+        for (says, version) in [("", "0.1"), ("server: levada/0.9.3\r\n", "0.9.3")] {
+            let (heard, why) = heard_of(|stream| {
+                let head = "HTTP/1.1 200 OK\r\nconnection: close\r\n";
+                let answer = format!("{head}{says}\r\none\n");
+                stream.write_all(answer.as_bytes()).unwrap();
+            });
+            assert!(heard.is_empty());
+            assert!(
+                why.contains(&format!(" is of Levada {version}, and")),
+                "{why}"
+            );
+        }
+    }
+
     /// An untrusted process could send without end.
     #[test]
     fn a_line_without_end_is_an_error() {
         let (heard, why) = heard_of(|stream| {
-            let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\none\ntwo\n";
-            let mut said = stream.write_all(head);
+            let head = format!("{OK}connection: close\r\n\r\none\ntwo\n");
+            let mut said = stream.write_all(head.as_bytes());
             while said.is_ok() {
                 said = stream.write_all(&[b'x'; 1 << 16]);
             }

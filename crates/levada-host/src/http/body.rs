@@ -4,8 +4,8 @@
 
 use crate::model::error::{Kind, Refusal};
 use crate::ops::state::ServerState;
-use crate::protocol::Failed;
 use crate::protocol::lenient::Named;
+use crate::protocol::{Failed, read_error};
 use axum::Json;
 use axum::body::HttpBody;
 use axum::extract::rejection::QueryRejection;
@@ -156,7 +156,10 @@ pub(crate) async fn read_json<T: serde::de::DeserializeOwned>(
     };
     let read = serde_json::from_slice(&bytes).map(|Named(read)| read);
     read.map_err(|e| {
-        let what = format!("the request is not what is expected here: {e}");
+        let what = format!(
+            "the request is not what is expected here: {}",
+            read_error(&e)
+        );
         error_response(StatusCode::BAD_REQUEST, what)
     })
 }
@@ -169,6 +172,7 @@ pub(crate) fn read_query<T>(read: Result<Query<T>, QueryRejection>) -> Result<T,
             let said = e.body_text();
             let why = said.strip_prefix("Failed to deserialize query string: ");
             let why = why.unwrap_or(&said);
+            let why = read_error(&why);
             let what = format!("what stands behind ? in the address is not understood: {why}");
             Err(Refusal::new(Kind::Wrong, what).into())
         }

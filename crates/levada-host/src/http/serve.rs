@@ -8,11 +8,14 @@ use crate::http::socket::Socket;
 use crate::model::error::Refusal;
 use crate::ops::prepare_process::Client;
 use crate::ops::state::ServerState;
+use crate::protocol::version;
 use crate::util::at_fork::all_is_own;
+use hyper::header::{self, HeaderValue};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use levada_text::escaped;
+use std::convert::Infallible;
 use std::io::Write;
 use std::pin::pin;
 use std::sync::Arc;
@@ -113,7 +116,13 @@ async fn accept(
                     request.extensions_mut().insert(client.clone());
                 }
                 request.extensions_mut().insert(left.clone());
-                hyper::service::Service::call(&inner, request)
+                let answered = hyper::service::Service::call(&inner, request);
+                async move {
+                    let mut response = answered.await?;
+                    let says = HeaderValue::from_static(version::SERVER);
+                    response.headers_mut().insert(header::SERVER, says);
+                    Ok::<_, Infallible>(response)
+                }
             },
         );
         let mut ending = ending.clone();

@@ -5,6 +5,7 @@ pub mod lenient;
 pub(crate) mod requests;
 pub(crate) mod responses;
 pub(crate) mod timeout;
+pub(crate) mod version;
 
 pub use requests::*;
 pub use responses::*;

@@ -13,6 +13,22 @@ pub const REQUEST_TIMEOUT_S: f64 = 30.0;
 /// Default timeout of checking and compiling, in seconds: large networks take minutes.
 pub const COMPILE_TIMEOUT_S: f64 = 1800.0;
 
+/// Keys of requests and manifests that had another name in Levada 0.1.
+const RENAMED: [(&str, &str); 7] = [
+    ("share", "cpus"),
+    ("anyway", "force"),
+    ("within", "timeout"),
+    ("outside", "out_of_bounds"),
+    ("any_sizes", "random_buffer_sizes"),
+    ("beside", "core_usage_by_others"),
+    ("free", "unpin"),
+];
+
+/// The error of reading a request or a manifest as text.
+pub fn read_error(error: &impl std::fmt::Display) -> String {
+    levada_map::io::with_present_key(&error.to_string(), &RENAMED)
+}
+
 /// An application to be loaded: a network, or a C program. Relative paths start at `directory`.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]

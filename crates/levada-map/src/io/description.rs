@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Descriptions: a machine and a mix as TOML, written by hand or recorded from a run.
 
-use super::quoted;
+use super::{quoted, with_present_key};
 use crate::model::cost_profile::CostProfile;
 use crate::model::graph::Placement;
 use crate::model::machine::Machine;
@@ -124,10 +124,20 @@ fn room() -> f64 {
 const CORES_MAX: usize = 1 << 16;
 const ACTORS_MAX: usize = 1 << 20;
 
+/// Keys that had another name in Levada 0.1.
+const RENAMED: [(&str, &str); 6] = [
+    ("promise", "reserve_rate"),
+    ("share", "cpus"),
+    ("course", "cost_profile"),
+    ("course_units", "profile_units"),
+    ("course_begin", "profile_start"),
+    ("course_scatter", "profile_spread"),
+];
+
 pub fn read_description(text: &str) -> Result<Description, Problem> {
     let file: DescriptionFile = toml::from_str(text).map_err(|e| {
         Problem::new(
-            e.to_string().trim_end().to_string(),
+            with_present_key(e.to_string().trim_end(), &RENAMED),
             "`levada map --help` and the guide show what a description holds",
         )
     })?;

@@ -5,9 +5,11 @@
 mod description;
 mod orcc;
 mod placement;
+mod renamed;
 
 pub use description::{Description, description_text, read_description};
 pub use placement::{NamedPlacement, placement_text, read_placement};
+pub use renamed::with_present_key;
 
 /// A TOML string on one line, as keys require.
 fn quoted(text: &str) -> String {

@@ -247,6 +247,10 @@ fn invalid_values_are_refused() {
         (with("time_ns = 1e6", "time_ns = 1e300"), "time is 1e300"),
         (with("time_ns = 1e6", "time = 3"), "unknown field"),
         (
+            with("reserve_rate = 10", "course_begin = 6"),
+            "unknown key `course_begin`; since 0.2 it is `profile_start`",
+        ),
+        (
             with("elements = 1000", "elements = inf"),
             "elements of channel 0 is inf",
         ),

@@ -6,7 +6,7 @@ use super::{CommandResult, client_for_load, request_load};
 use crate::cli::LoadArgs;
 use crate::common::output::{self, Failure};
 use levada_host::http::body::LARGEST_REQUEST;
-use levada_host::protocol::{COMPILE_TIMEOUT_S, Details, Manifest};
+use levada_host::protocol::{COMPILE_TIMEOUT_S, Details, Manifest, read_error};
 use serde_json::json;
 
 /// The first given option that applies to a single application; a manifest sets these for each.
@@ -54,7 +54,7 @@ pub(super) fn load_manifest(args: &LoadArgs) -> CommandResult {
     let text = text.map_err(|e| Failure::new(format!("{shown}: {e}")))?;
     let read: Result<Manifest, _> = toml::from_str(&text);
     let mut manifest = read.map_err(|e| {
-        Failure::new(format!("{shown}: {}", e.to_string().trim_end()))
+        Failure::new(format!("{shown}: {}", read_error(&e).trim_end()))
             .help(
                 "each [[application]] has a network, and what levada load knows: name, in, out, set, ...; \
                  core_usage_by_others is for one that is loaded alone",

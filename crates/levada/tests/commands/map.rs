@@ -227,6 +227,11 @@ fn what_is_wrong_is_said() {
     for (from, to, said) in [
         ("cores = 4", "cores = 0", "the machine has no cores"),
         ("cores = 4", "corse = 4", "unknown field `corse`"),
+        (
+            "reserve_rate = 20",
+            "promise = 20",
+            "unknown key `promise`; since 0.2 it is `reserve_rate`",
+        ),
         ("time_ns = 1e6", "time_ns = nan", "radio-1.in: time is NaN"),
         ("reserve_rate = 20", "reserve_rate = -1", "reserves -1"),
         (

@@ -20,6 +20,11 @@ fn hostile_clients_get_an_answer_and_harm_nothing() {
         ("{", "400", "EOF"),
         ("[1]", "400", "not what is expected"),
         ("{\"netwark\":1}", "400", "unknown field"),
+        (
+            "{\"network\":\"x\",\"within\":1}",
+            "400",
+            "unknown key `within`; since 0.2 it is `timeout`",
+        ),
         ("{\"network\":7}", "400", "invalid type"),
         ("{\"network\":\"x\"}", "400", "whole path"),
         (
@@ -282,6 +287,16 @@ fn the_head_of_an_answer_can_be_asked_for_alone() {
             "{answer}"
         );
     }
+    // Requests of Levada 0.1.
+    let answer = host.get("/beside");
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    assert!(
+        answer.contains("there is no /beside: see /openapi.json"),
+        "{answer}"
+    );
+    let answer = host.post("/applications/one/pause?within=1", "");
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    assert!(answer.contains("since 0.2 it is `timeout`"), "{answer}");
     let answer = host.raw(b"HEAD /nothing HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
     let answer = host.post("/host", "");

@@ -429,6 +429,17 @@ fn an_application_that_reads_a_lock_takes_nothing_of_it() {
     }
 }
 
+/// The state folder of Levada 0.1 stays as it is.
+#[test]
+fn a_state_folder_of_another_version_is_refused() {
+    let place = sources();
+    place.write("old/a.json", "{\"network\": \"p.Top\", \"share\": 0.5}");
+    let args = ["host", "--socket=old.sock", "--state=old", "--restore"];
+    let says = ["it is a state folder of Levada 0.1", "remove it and load"];
+    place.run(&args).refuses(5, &says);
+    assert_eq!(place.list("old"), ["a.json"]);
+}
+
 /// Forks a child that lives until it is killed, and says in a file which it is.
 const FORKS_ONE: &str = "#include <stdio.h>\n#include <unistd.h>\nint main(void) {\n  \
     int child = fork();\n  if (child == 0) for (;;) pause();\n  FILE *file = fopen(\"child.new\", \"w\");\n  \

@@ -42,6 +42,10 @@ fn a_manifest_is_loaded_whole_or_not_at_all() {
             &["apps.toml: rate is NaN"],
         ),
         ("oops = 1\n", &["apps.toml", "unknown field", "oops"]),
+        (
+            "share = 0.5\n",
+            &["apps.toml", "unknown key `share`; since 0.2 it is `cpus`"],
+        ),
         ("[[application]\n", &["apps.toml", "[[application]]"]),
     ] {
         host.place.write("src/apps.toml", &manifest(last));

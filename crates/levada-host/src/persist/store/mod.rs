@@ -5,6 +5,7 @@
 //! change atomically and are synced before the application starts. Applications that are loaded together are stored
 //! together or not at all. One host uses a folder at a time.
 //!
+//! - `.version` has the number of the format; a folder of another format is refused.
 //! - `NAME.json` says how the application was loaded.
 //! - `NAME.quarantined` says why it is quarantined: it has crashed its host (`journal.rs` finds out), and is loaded
 //!   again
@@ -22,6 +23,7 @@ mod replacing;
 #[cfg(test)]
 mod tests;
 mod unsaved;
+mod version;
 
 use crate::model::error::{Kind, Refusal};
 use crate::persist::journal::{Journal, quarantine_file};
@@ -104,6 +106,9 @@ impl StateStore {
             let what = format!("{}: {why}", folder.display());
             Refusal::new(Kind::Conflict, what).help("name another folder with --state DIR")
         };
+        version::check(folder).map_err(|e| {
+            cannot(&e).help("remove it and load its applications again, or name another folder with --state DIR")
+        })?;
         make_private_folder(folder).map_err(|e| cannot(&e))?;
         let path = folder.join(".lock");
         let open = || {
@@ -115,6 +120,7 @@ impl StateStore {
         let locked = lock_when_released(&path, open, || false).map_err(|e| cannot(&e))?;
         let file =
             locked.ok_or_else(|| cannot(&"another host remembers there what it has loaded"))?;
+        version::mark(folder).map_err(|e| cannot(&e))?;
         let opened = StateFolder::open(folder).map_err(|e| cannot(&e))?;
         let opened = Arc::new(opened);
         finish(folder).map_err(|e| cannot(&e))?;

@@ -572,3 +572,42 @@ fn queries_do_not_wait_for_writes() {
     memory.keep("a", 2, &request()).unwrap();
     assert!(memory.try_forget_ended("a", 2) && memory.read("a").is_err());
 }
+
+/// A folder of another format is refused, and nothing in it is changed.
+#[test]
+fn a_folder_of_another_version_is_refused() {
+    let of_0_1 = [
+        ("a.json", "{\"network\": \"p.Top\", \"share\": 0.5}"),
+        ("a.held", "why"),
+        (".journal", "host 0 3 1 x\n"),
+    ];
+    let of_another = [(".version", "3\n")];
+    for (files, whose) in [
+        (&of_0_1[..1], "of Levada 0.1"),
+        (&of_0_1[1..2], "of Levada 0.1"),
+        (&of_0_1[2..], "of Levada 0.1"),
+        (&of_0_1, "of Levada 0.1"),
+        (&of_another, "of another version"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let refused = StateStore::open(folder.path()).unwrap_err();
+        assert!(refused.what.contains(whose), "{refused:?}");
+        assert!(refused.help.unwrap().starts_with("remove it and load"));
+        for (name, text) in files {
+            let now = std::fs::read_to_string(folder.path().join(name)).unwrap();
+            assert_eq!(now, *text);
+        }
+        let all = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(all, files.len());
+    }
+    // Without applications there is nothing to misunderstand.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(".lock"), "").unwrap();
+    drop(StateStore::open(folder.path()).unwrap());
+    let version = std::fs::read_to_string(folder.path().join(".version")).unwrap();
+    assert_eq!(version, "2\n");
+    StateStore::open(folder.path()).unwrap();
+}
