@@ -24,7 +24,7 @@ pub fn c_type(ty: &Type) -> &'static str {
     }
 }
 
-/// The same where it must not be written.
+/// The C type of a constant.
 pub fn const_type(ty: &Type) -> String {
     match c_type(ty) {
         pointer if pointer.ends_with('*') => format!("{pointer}const"),

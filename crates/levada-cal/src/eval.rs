@@ -9,9 +9,14 @@ use crate::operators::types::{compared, printed};
 use crate::operators::value::{self, DivisionByZero, Scalar};
 use crate::types::Ty;
 
-/// Maximum number of steps and maximum depth of one evaluation.
-const MAX_STEPS: u64 = 8_000_000;
-const MAX_DEPTH: u32 = 100;
+/// Maximum number of steps of one evaluation.
+const STEPS_MAX: u64 = 8_000_000;
+/// Maximum number of steps of `Evaluator::cheaply`.
+const CHEAP_STEPS_MAX: u64 = 20_000;
+/// Maximum number of steps of `Evaluator::moderately`.
+const MODERATE_STEPS_MAX: u64 = 500_000;
+/// Maximum depth of calls.
+const DEPTH_MAX: u32 = 100;
 
 pub struct Evaluator<'a> {
     globals: &'a [Global],
@@ -42,27 +47,27 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The value of an expression that stands in a body with `locals` variables.
+    /// Evaluates an expression of a body with `locals` variables, none of them known.
     pub fn run(&mut self, expr: &Expr, locals: usize) -> Result<Value, Stop> {
         let mut env = vec![None; locals];
         self.expr(expr, &mut env)
     }
 
-    /// The same for an expression without variables, giving up early.
+    /// Evaluates an expression without variables, with a limit of `CHEAP_STEPS_MAX`.
     pub fn cheaply(&mut self, expr: &Expr) -> Result<Value, Stop> {
-        self.steps = MAX_STEPS - MAX_STEPS.min(20_000);
+        self.steps = STEPS_MAX - CHEAP_STEPS_MAX;
         self.run(expr, 0)
     }
 
-    /// The same in a body with `locals` variables, none of them known.
+    /// Like `run`, with a limit of `MODERATE_STEPS_MAX`.
     pub fn moderately(&mut self, expr: &Expr, locals: usize) -> Result<Value, Stop> {
-        self.steps = MAX_STEPS - MAX_STEPS.min(500_000);
+        self.steps = STEPS_MAX - MODERATE_STEPS_MAX;
         self.run(expr, locals)
     }
 
     fn step(&mut self, span: Span) -> Result<(), Stop> {
         self.steps += 1;
-        if self.steps > MAX_STEPS {
+        if self.steps > STEPS_MAX {
             Err(Stop::TooMuchWork(span))
         } else {
             Ok(())
@@ -192,7 +197,7 @@ impl<'a> Evaluator<'a> {
         let ProcBody::Function { inits, result } = &proc.body else {
             return Err(Stop::NotConstant(at.span));
         };
-        if self.depth >= MAX_DEPTH {
+        if self.depth >= DEPTH_MAX {
             return Err(Stop::TooMuchWork(at.span));
         }
         let mut inner: Env = vec![None; proc.locals.len()];

@@ -174,7 +174,7 @@ pub struct Action {
     pub inputs: Vec<Input>,
     pub outputs: Vec<Output>,
     pub guards: Vec<Expr>,
-    /// What the guards see: the input variables, then what generators count with.
+    /// The variables of the guards: the input variables, then those of generators.
     pub guard_locals: Vec<Local>,
     /// The input variables first, in order.
     pub locals: Vec<Local>,

@@ -58,7 +58,7 @@ pub struct Named {
     pub about: String,
 }
 
-/// How well a span fits a position: inside is better than right behind it, and shorter is better.
+/// How well a span matches a position: it contains the position, or else ends there; a shorter one is better.
 fn fit(span: Span, file: u32, offset: u32) -> Option<(bool, u32)> {
     let there = span.file == file && (span.start..=span.end).contains(&offset);
     there.then(|| (offset == span.end, span.end - span.start))

@@ -10,9 +10,9 @@ use std::path::Path;
 pub struct BuiltIn {
     pub file: &'static str,
     pub text: &'static str,
-    /// The options that it asks for, and the functions that do.
+    /// The options that it reads, and for each the functions that read it.
     options: &'static [(&'static str, &'static [&'static str])],
-    /// The functions that tell how far the application is (`lvd_app_progress`).
+    /// The functions that report progress (`lvd_app_progress`).
     counts: &'static [&'static str],
 }
 
@@ -95,8 +95,8 @@ pub const BUILT_IN: &[BuiltIn] = &[
     },
 ];
 
-/// The C function that stands for the native `name` of a unit, if that comes with Levada: where the
-/// names of several units are the same, each begins with its unit's.
+/// The C function for the native `name` of a unit, if it comes with Levada and has the unit's name as a prefix, since
+/// several units have natives of that name.
 pub fn of_unit(unit: &str, name: &str) -> Option<String> {
     let symbol = format!("{}_{name}", unit.replace('.', "_"));
     let ours = |b: &BuiltIn| defines(b.text, &symbol);
@@ -105,7 +105,7 @@ pub fn of_unit(unit: &str, name: &str) -> Option<String> {
 
 const SOURCE: &[&str] = &["source_init", "source_sizeOfFile", "source_readNBytes"];
 
-/// The headers that they include.
+/// The headers that the built-in files include.
 pub const HEADERS: &[(&str, &str)] = &[
     ("files.h", include_str!("../lib/natives/files.h")),
     (
@@ -116,7 +116,7 @@ pub const HEADERS: &[(&str, &str)] = &[
     ("video.h", include_str!("../lib/natives/video.h")),
 ];
 
-/// Those that define one of the functions `wanted` which no file of the user's (`own`) defines.
+/// The built-in files that define a function of `wanted` which no file of the user (`own`) defines.
 pub fn built_in<'w>(
     wanted: &'w [String],
     own: &'w [String],
@@ -128,7 +128,7 @@ pub fn built_in<'w>(
     })
 }
 
-/// Writes the file and what it includes into a folder.
+/// Writes a built-in file and its headers into a folder.
 pub fn write(built_in: &BuiltIn, folder: &Path) -> io::Result<()> {
     for (name, text) in HEADERS {
         let path = folder.join(name);
@@ -138,32 +138,32 @@ pub fn write(built_in: &BuiltIn, folder: &Path) -> io::Result<()> {
     std::fs::write(folder.join(built_in.file), built_in.text)
 }
 
-/// Of the natives with the option `out`, those that can also write into a folder.
+/// The natives for which the option `out` may be a folder.
 const PICTURES: &[&str] = &["io_picture_begin", "displayGray", "displayRGB"];
 
-/// The options that the natives of a network ask for (`lvd_app_option`), and whether they count what it does, as far as
-/// their text tells.
+/// The options that the natives of a network read (`lvd_app_option`), and whether they report progress, as far as their
+/// text shows.
 #[derive(Clone, Debug, Default)]
 pub struct OptionNames {
     names: BTreeSet<String>,
-    /// A native makes up names, or takes them from elsewhere: they may be any.
+    /// A native may read an option of any name, since the name is computed or in another file.
     pub any: bool,
     pub files: Files,
-    /// Whether a native reports progress (`lvd_app_progress`), or may do so.
+    /// A native reports progress (`lvd_app_progress`), or may do so.
     pub counts: bool,
 }
 
-/// What the natives that come with Levada want of the network's input and output.
+/// The use of input and output files by built-in natives.
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize, serde::Serialize)]
 pub struct Files {
-    /// They read `in`, and do not go on without.
+    /// They require the option `in`.
     pub reads: bool,
-    /// What they write to `out` is one file.
+    /// The option `out` must be one file.
     pub writes_one: bool,
 }
 
 impl OptionNames {
-    /// Those that were [`OptionNames::all`] before.
+    /// Restores the names from the result of [`OptionNames::all`].
     pub fn again(names: impl IntoIterator<Item = String>, any: bool, files: Files) -> OptionNames {
         OptionNames {
             names: names.into_iter().collect(),
@@ -173,7 +173,7 @@ impl OptionNames {
         }
     }
 
-    /// Those of natives that come with Levada; `used` are the functions that are called.
+    /// Adds the options of a built-in file; `used` are the functions that the network calls.
     pub fn add_built_in(&mut self, built_in: &BuiltIn, used: &[String]) {
         self.counts |= used.iter().any(|u| built_in.counts.contains(&u.as_str()));
         for (name, natives) in built_in.options {
@@ -189,9 +189,9 @@ impl OptionNames {
         }
     }
 
-    /// Those of a C file.
+    /// Adds the options of a C file.
     pub fn add(&mut self, text: &str) {
-        // A file of its folder may ask, too.
+        // An included file may read any option.
         let includes = text
             .lines()
             .any(|row| row.trim_start().starts_with("#include \""));
@@ -216,13 +216,13 @@ impl OptionNames {
         self.names.iter().map(String::as_str)
     }
 
-    /// Without those that the command has options of its own for.
+    /// The names without `in` and `out`, for which the command has options of its own.
     pub fn others(&self) -> Vec<&str> {
         self.all().filter(|n| !matches!(*n, "in" | "out")).collect()
     }
 }
 
-/// The second argument of a call; `text` begins with its parentheses.
+/// The last argument of a call with two arguments; `text` begins with the parentheses.
 fn argument_after_comma(text: &str) -> Option<&str> {
     let (mut depth, mut begin) = (0, None);
     for (i, c) in text.char_indices() {
@@ -238,15 +238,15 @@ fn argument_after_comma(text: &str) -> Option<&str> {
     None
 }
 
-/// Does this C text define a function of that name, for more than its file?
+/// Whether a C text defines a non-static function of that name.
 pub fn defines(text: &str, name: &str) -> bool {
     let is_static = |row: &str| row.split_whitespace().next() == Some("static");
     let mut rows = text.lines();
     rows.any(|row| defined_at(row, name).is_some() && !is_static(row))
 }
 
-/// Where on a row the name stands, if a definition of it begins there: the name, an open
-/// parenthesis, and before it on the row a type.
+/// The position of a name on a row, if a function definition begins there: a type, the name, and an opening parenthesis
+/// on the same row.
 pub fn defined_at(row: &str, name: &str) -> Option<usize> {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if row.starts_with([' ', '\t', '#', '/']) || row.trim_end().ends_with(';') {
@@ -277,7 +277,7 @@ mod tests {
                       y = lvd_app_option (app,\n  \"size\" );");
         assert_eq!(two.all().collect::<Vec<_>>(), ["rate", "size"]);
         assert!(two.holds("rate") && !two.holds("rat") && !two.any);
-        // Names that are no literals, or come from elsewhere, may be any.
+        // Names that are not literals, or in another file, may be any.
         for text in [
             "lvd_app_option(app, name)",
             "lvd_app_option(app, \"a\" SUFFIX)",
@@ -312,7 +312,7 @@ mod tests {
         assert!(headers.all(|h| !h.1.contains("lvd_app_progress")));
     }
 
-    /// But those that a host gives by itself, which begin with `levada.`.
+    /// Except those that a host sets, whose names begin with `levada.`.
     #[test]
     fn every_option_of_the_built_in_natives_is_listed() {
         let headers = || HEADERS.iter().map(|h| h.1);

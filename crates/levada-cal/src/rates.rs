@@ -74,7 +74,7 @@ fn round(actor: &Actor, steps: &Steps) -> (Vec<u64>, Vec<u64>) {
     )
 }
 
-/// The same for a source that may end, if all its actions produce the same numbers.
+/// The elements per firing of a source, also of one that may end, if all its actions have the same rates.
 fn constant(actor: &Actor) -> Option<(Vec<u64>, Vec<u64>)> {
     let (first, rest) = actor.actions.split_first()?;
     let one = rates(actor, first);

@@ -53,7 +53,7 @@ pub struct ParamDecl {
 /// A file that has been read.
 struct Loaded {
     ast: Arc<ast::File>,
-    /// What is wrong with it by itself.
+    /// The syntax errors of the file.
     diags: Vec<Diagnostic>,
 }
 
@@ -63,9 +63,9 @@ pub struct Workspace {
     files: HashMap<PathBuf, Arc<Loaded>>,
     actors: HashMap<String, Option<Arc<ir::Actor>>>,
     names: HashSet<String>,
-    /// Texts that stand for what is in files: an editor's, not saved yet.
+    /// Texts that replace the content of files: those of an editor, not saved yet.
     texts: HashMap<PathBuf, Arc<str>>,
-    /// What [`Workspace::check_file`] and the check of networks note; none unless it is set.
+    /// Filled by [`Workspace::check_file`] and the check of networks, if it is set.
     pub index: Option<Index>,
 }
 

@@ -193,7 +193,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What a name means to `body`.
+    /// The meaning of a name in `body`.
     pub(super) fn lookup(&mut self, body: &Body<'a>, path: &ast::Path) -> Option<Found> {
         let name = path.text.as_str();
         if let Some((class, name)) = name.rsplit_once('.') {

@@ -145,7 +145,8 @@ fn groups(actor: &Actor) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// The same in the order in which they are tried, including those outside of the schedule, which are tried first.
+/// The candidate actions of each state in the order in which they are tried, beginning with those outside of the
+/// schedule.
 fn tried_groups(actor: &Actor, tried: &[usize]) -> Vec<Vec<usize>> {
     if actor.fsm.is_none() {
         return vec![tried.to_vec()];
@@ -165,7 +166,7 @@ fn named(action: &Action) -> String {
     }
 }
 
-/// What an action may lack while another one fires: the name of a port.
+/// The name of a port on which an action may lack elements while another one fires.
 enum Lack<'a> {
     Elements(&'a str),
     Room(&'a str),

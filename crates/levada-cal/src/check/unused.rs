@@ -45,8 +45,8 @@ impl Checker<'_> {
         self.mentioned.called.extend(&body.mentioned.called);
     }
 
-    /// Variables, functions and procedures of an actor (those of units are for others to use).
-    /// Where there are errors, what is unused may only be spelled wrong elsewhere.
+    /// Warns about unused variables, functions and procedures of an actor; those of units are for other files to use.
+    /// Nothing is reported if there are errors, since the use of a name may have a typing error.
     pub(super) fn unused(&mut self, entity: EntityId) {
         let mut found = std::mem::take(&mut self.unused);
         let flawed = self.known.values().any(|file| file.flawed);

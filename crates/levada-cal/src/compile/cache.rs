@@ -96,7 +96,7 @@ pub fn hash_of(mut content: impl Read) -> io::Result<[u8; HASH_BYTES]> {
 
 const HASH_BYTES: usize = 32;
 
-/// What the shared objects and the programs of this system begin with.
+/// The first bytes of shared objects and programs of this system.
 const OBJECT_BEGINS: &[u8] = b"\x7fELF";
 
 /// Is this an object that ends with the hash of all before it? What is none, or is larger than all that are made, is

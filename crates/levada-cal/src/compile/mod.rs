@@ -77,7 +77,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Undefined {
     pub name: String,
-    /// Where it is declared in CAL: file and line.
+    /// File and line of its declaration in CAL.
     pub place: String,
     /// As a declaration in C.
     pub declaration: String,
@@ -479,8 +479,8 @@ impl SharedObjects {
         Ok(SharedObjects(files.map(open).collect::<Result<_, _>>()?))
     }
 
-    /// What a network that names this function would call. Each object is asked with the libraries that it needs, the C
-    /// library among them, and what the process has itself (the executable, the C library) is found before all of it.
+    /// Finds the definition that a network would call. A lookup in an object includes the libraries that it needs, such
+    /// as the C library; the loader prefers the definitions of the process itself (the executable, the C library).
     fn find(&self, name: &str) -> Found {
         // SAFETY: the symbol is only looked up, never used.
         let address = |l: &libloading::Library| unsafe {
@@ -497,13 +497,14 @@ impl SharedObjects {
     }
 }
 
-/// Where a function is found that no C file defines.
+/// The definition of a function that no C file defines.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
-    /// In no shared object that was given: at most in the C library, which defines no natives.
+    /// No given shared object defines it; the C library may, but it defines no natives.
     Nowhere,
+    /// A given shared object defines it.
     Own,
-    /// In a shared object, but the loader finds another function of the same name first.
+    /// A given shared object defines it, but the loader finds another function of the same name first.
     Replaced,
 }
 

@@ -669,12 +669,13 @@ impl<'a, 'w> Code<'a, 'w> {
         self.place_where(p, Outside::Fails)
     }
 
-    /// The same where an element is only read.
+    /// Like `place`, for reading: with lenient bounds, an index out of bounds is clamped.
     fn read_place(&mut self, p: &Place) -> String {
         self.place_where(p, self.outside(Outside::IsNearest))
     }
 
-    /// The same where an element is written, and the condition, if there is one, that it is there.
+    /// Like `place`, for writing. With lenient bounds, also the condition that the element exists, if it is not
+    /// certain.
     pub fn written_place(&mut self, p: &Place) -> (Option<String>, String) {
         let lost = self.outside(Outside::IsAskedFor);
         let mut holds = Vec::new();

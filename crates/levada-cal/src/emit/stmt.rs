@@ -345,7 +345,7 @@ pub fn needs_zero(body: &Body, l: usize, read_after: bool) -> bool {
     needs_zero_for(&body.stmts, body, l, read_after)
 }
 
-/// The same for a list that only these statements of the body use.
+/// Like `needs_zero`, for a list that only these statements of the body use.
 fn needs_zero_for(stmts: &[Stmt], body: &Body, l: usize, read_after: bool) -> bool {
     let search = Search {
         local: l,

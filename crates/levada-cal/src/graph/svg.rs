@@ -272,7 +272,7 @@ fn draw_boxes(out: &mut String, graph: &Graph, layout: &Layout) {
     }
 }
 
-/// Each channel's capacity, or what it carried, just after the port that it leaves.
+/// Draws the capacity of each channel, or the number of elements that it carried, next to its output port.
 fn draw_capacities(out: &mut String, graph: &Graph, layout: &Layout) {
     for net in &graph.nets {
         let Some(number) = label(net) else { continue };

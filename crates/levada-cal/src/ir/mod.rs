@@ -131,12 +131,12 @@ pub struct Actor {
     /// Without a schedule this is the whole scheduling.
     pub outside: Vec<ActionId>,
     pub fsm: Option<Fsm>,
-    /// `@native`: it is written in C or C++, and all that is empty here is there.
+    /// `@native`: the actor is written in C or C++, and the parts that are empty here are in its code.
     pub native: Option<NativeActor>,
     pub span: Span,
 }
 
-/// What an actor that is written in C is called there, and the parameters that it is handed.
+/// An actor that is written in C: its name there, and the values of its parameters.
 #[derive(Clone, Debug)]
 pub struct NativeActor {
     /// The name of its `lvd_actor_class`.

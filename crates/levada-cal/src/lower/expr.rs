@@ -162,7 +162,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The same value, computed now and stored in a variable.
+    /// Computes a value now and stores it in a variable; returns a load of that.
     pub(super) fn kept(&mut self, build: &mut Build<'a>, name: &str, value: Expr) -> Expr {
         let made = build.temporary(name, value.ty.clone(), value.span);
         let place = Place {
@@ -176,7 +176,7 @@ impl<'a> Lowerer<'a> {
         load(place)
     }
 
-    /// Runs `inner` with an empty row of statements, and gives back what it put there.
+    /// Runs `inner` with an empty list of statements, and returns the statements that it has added.
     pub(super) fn aside<T>(
         &mut self,
         build: &mut Build<'a>,
@@ -338,7 +338,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// Both sides of a comparison; where one is of floating point, both become what is compared.
+/// Both sides of a comparison, converted to the type of the comparison if that is floating point.
 fn compared(left: Expr, a: &hir::Expr, right: Expr, b: &hir::Expr) -> (Expr, Expr) {
     match operators::compared((&a.ty, &a.machine), (&b.ty, &b.machine)) {
         Some(ty @ Ty::Float { .. }) => {
@@ -356,7 +356,7 @@ fn constant_as(expr: Expr, ty: &Type) -> Expr {
     }
 }
 
-/// `expr`, which is the value of `of`, as what is printed of it.
+/// Converts `expr`, the lowered `of`, to the type in which it is printed.
 pub(super) fn printable(expr: Expr, of: &hir::Expr) -> Expr {
     coerce(
         expr,

@@ -8,8 +8,8 @@ use crate::hir;
 use crate::ir::{BinOp, Expr, ExprKind, Place, Span, StmtKind, Type};
 
 impl<'a> Lowerer<'a> {
-    /// Lowers `print` and `println`. A list is printed element by element, between statements that print what is
-    /// before and after it. All parts are computed before the first one is printed.
+    /// Lowers `print` and `println`. A list is printed element by element, and the parts before and after it by
+    /// statements of their own. All parts are computed before the first one is printed.
     pub(super) fn print(
         &mut self,
         build: &mut Build<'a>,

@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(both, Range::new(0, 1));
     }
 
-    /// The same at the limits of the container widths, where results wrap.
+    /// The result of an operation lies in the interval also at the limits of the container widths, where results wrap.
     #[test]
     fn results_that_wrap_lie_in_the_interval_of_their_type() {
         let types = [(32, true), (32, false), (64, true), (64, false)];

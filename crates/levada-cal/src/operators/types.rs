@@ -205,7 +205,7 @@ fn promoted(ty: Ty) -> Ty {
     }
 }
 
-/// The same for results that may be negative although their type is unsigned.
+/// Like `promoted`, for results that may be negative although their type is unsigned.
 fn promoted_with_sign(ty: &Ty) -> Ty {
     match ty {
         Ty::Int { bits, .. } if *bits < 32 => INT32,
@@ -458,7 +458,7 @@ mod tests {
             (uint(32), uint(32), uint(32)),
             // `a mod b` of an int and a uint.
             (uint(32), int(33), uint(32)),
-            // The same of an int of 64 bits: no bit of it is lost.
+            // `a mod b` of a 64-bit int and a uint: no bit is lost.
             (uint(32), int(64), int(64)),
             (uint(64), int(64), uint(64)),
             (int(9), int(64), int(64)),

@@ -413,7 +413,7 @@ impl Parser<'_> {
         self.finish();
     }
 
-    /// The same, followed by `= value` or `:= value`.
+    /// `int(size=8) x[3][4] := value`, or with `=`
     fn valued_var_decl(&mut self) {
         let mark = self.mark();
         self.annotations();

@@ -26,12 +26,12 @@ use slots::Slots;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What the variables hold at one point of a body.
+/// The ranges of the variables at one point of a body.
 #[derive(Clone, Debug)]
 pub struct Env {
     pub locals: Slots,
     pub globals: Slots,
-    /// No execution gets here.
+    /// The point is not reachable.
     pub dead: bool,
     /// The lengths of the local lists.
     dims: Rc<[Vec<u32>]>,
@@ -732,7 +732,7 @@ fn value_range(v: &Value, ty: &Type) -> Range {
     }
 }
 
-/// Whether `body.locals[params]` stands for the list that the function fills.
+/// Whether `body.locals[params]` is the list that the function returns, which the caller passes as a hidden parameter.
 pub fn hidden_param(p: &Proc) -> bool {
     matches!(p.result, Some(Type::List { .. }))
 }

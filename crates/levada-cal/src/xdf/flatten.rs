@@ -60,7 +60,7 @@ struct Flattener<'l, 'a> {
     full: bool,
     /// Parameters of networks without a value: an error only if one is read.
     valueless: Vec<String>,
-    /// Where each input port of an actor is connected.
+    /// The place in the text of the connection of each input port.
     spans: HashMap<ir::Endpoint, Span>,
     /// The number of earlier errors.
     errors: usize,

@@ -112,7 +112,7 @@ pub fn read_file(path: &Path, sources: &mut Sources, diags: &mut Diagnostics) ->
     read_unsaved(path, &text, sources, diags)
 }
 
-/// The same, with `text` as the file's content.
+/// Like [`read`], with `text` as the file's content.
 pub fn read_unsaved(
     path: &Path,
     text: &str,
