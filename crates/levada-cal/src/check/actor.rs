@@ -11,7 +11,7 @@ use crate::types::Ty;
 use std::collections::HashMap;
 
 /// Maximum number of elements of one port in an action.
-const MAX_REPEAT: i64 = 1 << 24;
+const REPEAT_ELEMENTS_MAX: i64 = 1 << 24;
 
 impl<'a> Checker<'a> {
     /// Checks an actor; `None` if the class does not exist or is not an actor.
@@ -231,7 +231,7 @@ impl<'a> Checker<'a> {
         let Some(expr) = repeat else {
             return (1, false);
         };
-        let count = self.size(body, expr, "the count of `repeat`", MAX_REPEAT);
+        let count = self.size(body, expr, "the count of `repeat`", REPEAT_ELEMENTS_MAX);
         (count.map_or(1, |n| n as u32), self.open || count.is_none())
     }
 

@@ -11,8 +11,8 @@ use crate::ir::{BinOp, Span, UnOp, Value};
 use crate::operators;
 use crate::types::Ty;
 
-/// A call with constant arguments is worth computing if it is this cheap.
-const MAX_LIST: usize = 1 << 16;
+/// Maximum number of elements of a constant list that is copied to evaluate a size.
+const CONSTANT_LIST_ELEMENTS_MAX: usize = 1 << 16;
 
 pub(super) fn error_expr(span: Span) -> Expr {
     Expr {
@@ -226,7 +226,7 @@ impl<'a> Checker<'a> {
             value = items.get(usize::try_from(*i).ok()?)?;
         }
         match value {
-            Value::List(items) if !body.in_size || items.len() > MAX_LIST => None,
+            Value::List(items) if !body.in_size || items.len() > CONSTANT_LIST_ELEMENTS_MAX => None,
             value => Some(value.clone()),
         }
     }

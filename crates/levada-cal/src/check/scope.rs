@@ -260,7 +260,7 @@ impl<'a> Checker<'a> {
             .label(path.span, "not declared");
         // With this many unknown names the cause is not a typing error.
         self.unknown += 1;
-        if self.unknown <= MAX_GUESSES {
+        if self.unknown <= SUGGESTIONS_MAX {
             let near = self
                 .visible(body)
                 .into_iter()
@@ -298,7 +298,7 @@ impl<'a> Checker<'a> {
 }
 
 /// Maximum number of unknown names for which a similar name is suggested.
-const MAX_GUESSES: usize = 50;
+const SUGGESTIONS_MAX: usize = 50;
 
 /// The edit distance of two words (Levenshtein 1966); `None` if more than two.
 fn distance(a: &str, b: &str) -> Option<usize> {

@@ -11,12 +11,12 @@ use crate::operators::{self, types::given};
 use crate::types::{self, Ty};
 use crate::{eval, natives};
 
-/// Longer lists are not computed at compile time.
-const MAX_CONSTANT_SCALARS: u64 = 1 << 20;
-/// Maximum length of a list.
-const MAX_LEN: i64 = 1 << 30;
+/// Maximum number of scalars of a list that is computed at compile time.
+const CONSTANT_SCALARS_MAX: u64 = 1 << 20;
+/// Maximum length of a list, in elements.
+const LIST_ELEMENTS_MAX: i64 = 1 << 30;
 /// Maximum depth of immediate checks of one body from another.
-const MAX_DEPTH: u32 = 24;
+const CHECK_DEPTH_MAX: u32 = 24;
 
 impl<'a> Checker<'a> {
     // Types.
@@ -59,7 +59,7 @@ impl<'a> Checker<'a> {
             }
             TypeKind::List { elem, size } => {
                 let elem = self.ty(body, elem);
-                let len = self.size(body, size, "the size of a list", MAX_LEN);
+                let len = self.size(body, size, "the size of a list", LIST_ELEMENTS_MAX);
                 self.checked_list(elem, len, ty.span)
             }
         }
@@ -67,13 +67,13 @@ impl<'a> Checker<'a> {
 
     fn checked_list(&mut self, elem: Ty, len: Option<i64>, span: Span) -> Ty {
         let list = Ty::list(elem, len.map(|n| n as u32));
-        if list.scalars().is_some_and(|n| n > MAX_LEN as u64) {
+        if list.scalars().is_some_and(|n| n > LIST_ELEMENTS_MAX as u64) {
             let message = "this list is too large".to_string();
             self.error(
                 "size",
                 span,
                 message,
-                format!("more than {MAX_LEN} elements"),
+                format!("more than {LIST_ELEMENTS_MAX} elements"),
             );
             return Ty::Unknown;
         }
@@ -84,7 +84,7 @@ impl<'a> Checker<'a> {
     pub(super) fn declared(&mut self, body: &mut Body<'a>, decl: &'a ast::VarDecl) -> Ty {
         let mut ty = self.ty(body, &decl.ty);
         for dim in decl.dims.iter().rev() {
-            let len = self.size(body, dim, "the size of a list", MAX_LEN);
+            let len = self.size(body, dim, "the size of a list", LIST_ELEMENTS_MAX);
             ty = self.checked_list(ty, len, dim.span);
         }
         ty
@@ -266,7 +266,7 @@ impl<'a> Checker<'a> {
         if let Some(init) = &decl.init {
             let value = self.expr(&mut body, &init.value);
             let fits = self.wants(&value, &ty, "this variable");
-            let small = ty.scalars().is_none_or(|n| n <= MAX_CONSTANT_SCALARS);
+            let small = ty.scalars().is_none_or(|n| n <= CONSTANT_SCALARS_MAX);
             if !fits || !value.ty.is_known() || !ty.is_known() {
                 global.no_value = Some(Stop::Reported);
             } else if small {
@@ -436,7 +436,7 @@ impl<'a> Checker<'a> {
         proc.locals = body.locals;
         proc.result = result;
         if !native {
-            if self.depth < MAX_DEPTH {
+            if self.depth < CHECK_DEPTH_MAX {
                 self.depth += 1;
                 self.proc_body(entity, item, id);
                 self.depth -= 1;

@@ -105,7 +105,7 @@ pub fn has_seal(mut file: &fs::File) -> io::Result<bool> {
     let size = file.metadata()?.len();
     let content_bytes = size.saturating_sub(HASH_BYTES as u64);
     let least = OBJECT_BEGINS.len() as u64;
-    if content_bytes < least || size > OBJECT_MAX_BYTES {
+    if content_bytes < least || size > OBJECT_BYTES_MAX {
         return Ok(false);
     }
     let mut begins = [0; OBJECT_BEGINS.len()];
@@ -129,7 +129,7 @@ pub fn is_kept(object: &Path) -> bool {
 }
 
 /// Maximum size of a compiled network.
-const OBJECT_MAX_BYTES: u64 = 4 << 30;
+const OBJECT_BYTES_MAX: u64 = 4 << 30;
 
 /// Whether the file exists, belongs to this user only, and is undamaged.
 pub fn is_sound(kept: &Path) -> bool {

@@ -44,7 +44,7 @@ impl<'a> Lines<'a> {
         let line = starts.partition_point(|s| *s <= span.start);
         let start = starts[line.saturating_sub(1)] as usize;
         let end = starts.get(line).map_or(file.text.len(), |&s| s as usize);
-        if span.end as usize > start + MAX_COLUMNS {
+        if span.end as usize > start + LINE_BYTES_COUNTED_MAX {
             return (0, 0);
         }
         let text = file.text.get(start..end).unwrap_or("").trim_end();
@@ -57,11 +57,11 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Columns are counted up to this byte of a line.
-const MAX_COLUMNS: usize = u16::MAX as usize;
+/// Maximum position in a line, in bytes, up to which columns are counted.
+const LINE_BYTES_COUNTED_MAX: usize = u16::MAX as usize;
 
-/// Deeper rows are indented no further: a long row of `elsif` would be mostly spaces.
-const MAX_INDENT: usize = 40;
+/// Maximum indentation in levels: rows of a long `elsif` chain would be mostly spaces.
+const INDENT_LEVELS_MAX: usize = 40;
 
 pub struct Writer<'a> {
     pub text: String,
@@ -85,7 +85,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes rows; a row that closes a brace steps out, one that ends with an open one steps in.
+    /// Writes rows. A row that begins with a closing brace is indented less, and the rows after an open brace more.
     pub fn put(&mut self, rows: &str) {
         for row in rows.lines() {
             let row = row.trim_end();
@@ -99,7 +99,7 @@ impl<'a> Writer<'a> {
                 } else {
                     self.indent
                 };
-                for _ in 0..depth.min(MAX_INDENT) {
+                for _ in 0..depth.min(INDENT_LEVELS_MAX) {
                     self.text.push_str("  ");
                 }
             }

@@ -9,7 +9,7 @@ use crate::operators::{self, types::held, value::is_comparison};
 use crate::types::Ty;
 
 /// Maximum number of chained operations in one expression.
-const MAX_CHAIN: u32 = 64;
+const CHAIN_OPERATIONS_MAX: u32 = 64;
 
 pub(super) fn load(place: Place) -> Expr {
     Expr {
@@ -154,7 +154,7 @@ impl<'a> Lowerer<'a> {
     fn chained(&mut self, build: &mut Build<'a>, left: &'a hir::Expr) -> (Expr, u32) {
         let value = self.scalar(build, left);
         match &left.kind {
-            ExprKind::Binary(..) if left.ty == Ty::String || self.length < MAX_CHAIN => {
+            ExprKind::Binary(..) if left.ty == Ty::String || self.length < CHAIN_OPERATIONS_MAX => {
                 (value, self.length)
             }
             ExprKind::Binary(..) => (self.kept(build, "part", value), 0),

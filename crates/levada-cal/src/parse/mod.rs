@@ -18,10 +18,10 @@ use rowan::{Checkpoint, GreenNode, GreenNodeBuilder, Language};
 use std::collections::HashSet;
 
 /// Maximum nesting of expressions and statements.
-pub const MAX_NESTING: u32 = 128;
+pub const NESTING_MAX: u32 = 128;
 /// Maximum number of chained operators, as in a sum, and of branches of an `if`. Generated code has long chains; the
 /// stack of [`crate::on_large_stack`] is sufficient for them.
-pub const MAX_CHAIN: u32 = 4096;
+pub const CHAIN_PARTS_MAX: u32 = 4096;
 
 pub struct Parse {
     green: GreenNode,
@@ -325,12 +325,12 @@ impl<'t> Parser<'t> {
 
     /// Runs `inner` one level deeper, or skips to the end of the statement if the nesting is too deep.
     fn nested(&mut self, inner: impl FnOnce(&mut Self)) {
-        if self.depth >= MAX_NESTING {
+        if self.depth >= NESTING_MAX {
             if !self.hopeless {
                 let diag = Diagnostic::error("nesting", "this is nested too deeply")
                     .label(
                         self.current_span(),
-                        format!("more than {MAX_NESTING} levels deep"),
+                        format!("more than {NESTING_MAX} levels deep"),
                     )
                     .help("name parts of it with variables, functions or procedures");
                 self.errors.push(diag);
@@ -347,12 +347,15 @@ impl<'t> Parser<'t> {
     /// Whether a chain of operators or branches is too long. If so, the rest is skipped, since later stages could not
     /// process it.
     fn too_long(&mut self, length: u32, what: &str) -> bool {
-        if length <= MAX_CHAIN {
+        if length <= CHAIN_PARTS_MAX {
             return false;
         }
         if !self.hopeless {
             let diag = Diagnostic::error("nesting", format!("this {what} is too long"))
-                .label(self.current_span(), format!("more than {MAX_CHAIN} parts"))
+                .label(
+                    self.current_span(),
+                    format!("more than {CHAIN_PARTS_MAX} parts"),
+                )
                 .help("split it into several");
             self.errors.push(diag);
         }

@@ -19,11 +19,11 @@ use std::rc::Rc;
 
 /// Maximum number of actors: the runtime's default. Bounds the expansion of nested networks, whose number of actors can
 /// grow exponentially with the nesting.
-const MAX_INSTANCES: usize = 65536;
+const INSTANCES_MAX: usize = 65536;
 /// Maximum nesting of networks.
-const MAX_NESTING: usize = 64;
+const NESTING_MAX: usize = 64;
 /// Maximum capacity of a channel, in elements (`LVD_CHANNEL_CAPACITY`).
-const MAX_CAPACITY: i64 = 1 << 30;
+const CAPACITY_ELEMENTS_MAX: i64 = 1 << 30;
 
 type NodeId = usize;
 
@@ -435,11 +435,13 @@ impl<'l, 'a> Flattener<'l, 'a> {
     fn capacity(&mut self, buffer_size: Option<&super::expr::Expr>, env: &Env) -> Option<u32> {
         let size = buffer_size?;
         match size.eval(env) {
-            Ok(Value::Int(n)) if (1..=MAX_CAPACITY).contains(&n) => return Some(n as u32),
+            Ok(Value::Int(n)) if (1..=CAPACITY_ELEMENTS_MAX).contains(&n) => return Some(n as u32),
             Ok(_) => self.error(EvalError {
                 span: size.span(),
                 code: "range",
-                message: format!("bufferSize must be an integer between 1 and {MAX_CAPACITY}"),
+                message: format!(
+                    "bufferSize must be an integer between 1 and {CAPACITY_ELEMENTS_MAX}"
+                ),
             }),
             Err(error) => self.error(error),
         }
@@ -553,11 +555,11 @@ impl<'l, 'a> Flattener<'l, 'a> {
             );
             return false;
         }
-        if self.within.len() >= MAX_NESTING {
+        if self.within.len() >= NESTING_MAX {
             self.error(EvalError {
                 span: class.span,
                 code: "limit",
-                message: format!("networks nested more than {MAX_NESTING} deep"),
+                message: format!("networks nested more than {NESTING_MAX} deep"),
             });
             return false;
         }
@@ -567,12 +569,12 @@ impl<'l, 'a> Flattener<'l, 'a> {
 
     /// Whether there are too many instances or networks; reported once.
     fn is_full(&mut self, count: usize, span: Span) -> bool {
-        if count > MAX_INSTANCES && !self.full {
+        if count > INSTANCES_MAX && !self.full {
             self.full = true;
             self.error(EvalError {
                 span,
                 code: "limit",
-                message: format!("the network has more than {MAX_INSTANCES} instances"),
+                message: format!("the network has more than {INSTANCES_MAX} instances"),
             });
         }
         self.full

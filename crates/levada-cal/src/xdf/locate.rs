@@ -19,7 +19,7 @@ pub struct NetworkFile {
 }
 
 /// Maximum number of levels between a root and a file.
-const MAX_PACKAGE_DEPTH: usize = 16;
+const PACKAGE_DEPTH_MAX: usize = 16;
 
 /// Finds root and class of the file at `path`, which may lie below one of `roots`; the error is a
 /// sentence.
@@ -72,7 +72,7 @@ pub fn locate(path: &Path) -> Result<NetworkFile, String> {
             .unwrap_or_default(),
     ];
     let mut folder = full.parent();
-    for depth in 0..MAX_PACKAGE_DEPTH {
+    for depth in 0..PACKAGE_DEPTH_MAX {
         let Some(root) = folder else { break };
         let class = names.iter().rev().cloned().collect::<Vec<_>>().join(".");
         let score = match &package {
@@ -88,7 +88,7 @@ pub fn locate(path: &Path) -> Result<NetworkFile, String> {
             };
             best = Some((score, NetworkFile { root, class, file }));
         }
-        if depth + 1 < MAX_PACKAGE_DEPTH {
+        if depth + 1 < PACKAGE_DEPTH_MAX {
             names.push(
                 root.file_name()
                     .map(|s| s.to_string_lossy().into_owned())

@@ -87,9 +87,12 @@ pub struct End {
     pub port: Name,
 }
 
-const MAX_NODES: u32 = 4 << 20;
-const MAX_DEPTH: usize = 100;
-const MAX_OPERANDS: usize = 1000;
+/// Maximum number of XML nodes of a file.
+const NODES_MAX: u32 = 4 << 20;
+/// Maximum nesting of XML elements.
+const ELEMENT_DEPTH_MAX: usize = 100;
+/// Maximum number of operands of an expression.
+const OPERANDS_MAX: usize = 1000;
 
 /// Reads the file at `path`; `None` if it is unusable.
 pub fn read_file(path: &Path, sources: &mut Sources, diags: &mut Diagnostics) -> Option<Xdf> {
@@ -141,7 +144,7 @@ pub fn read_text(text: &str, file: u32, stem: &str, diags: &mut Diagnostics) -> 
     }
     let options = ParsingOptions {
         allow_dtd: false,
-        nodes_limit: MAX_NODES,
+        nodes_limit: NODES_MAX,
         ..ParsingOptions::default()
     };
     let document = match Document::parse_with_options(text, options) {
@@ -508,14 +511,14 @@ impl Reader<'_> {
     }
 
     fn too_deep(&mut self, node: El, depth: usize) -> bool {
-        if depth > MAX_DEPTH {
+        if depth > ELEMENT_DEPTH_MAX {
             self.error(
                 "too-deep",
                 self.tag(node),
-                format!("nested more than {MAX_DEPTH} deep"),
+                format!("nested more than {ELEMENT_DEPTH_MAX} deep"),
             );
         }
-        depth > MAX_DEPTH
+        depth > ELEMENT_DEPTH_MAX
     }
 
     fn ty(&mut self, node: El, depth: usize) -> Option<Type> {
@@ -702,11 +705,11 @@ impl Reader<'_> {
             );
             return None;
         }
-        if operands.len() > MAX_OPERANDS {
+        if operands.len() > OPERANDS_MAX {
             self.error(
                 "too-deep",
                 span,
-                format!("an expression of more than {MAX_OPERANDS} operands"),
+                format!("an expression of more than {OPERANDS_MAX} operands"),
             );
             return None;
         }
