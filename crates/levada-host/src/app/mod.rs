@@ -160,7 +160,10 @@ impl HostedApp {
     /// Takes the control lock.
     pub(crate) fn lock_control(&self, until: Instant) -> Result<MutexGuard<'_, ()>, Refusal> {
         self.control.lock_control(until).ok_or_else(|| {
-            let what = format!("somebody else pauses {}, and waits for a firing", self.name);
+            let what = format!(
+                "another request pauses {}, and waits for a firing",
+                self.name
+            );
             Refusal::new(Kind::Timeout, what).help("try again, or wait longer")
         })
     }

@@ -73,7 +73,7 @@ impl HostContext {
                 Refusal::new(Kind::Timeout, what).help("try again when that is over, or unload it")
             }
             Occupied::Taken => {
-                let what = "it is an application's already, or somebody's, or the last one";
+                let what = "it is an application's or reserved already, or the last one";
                 Refusal::new(Kind::Conflict, what).help("see levada map")
             }
         })
@@ -182,7 +182,7 @@ impl HostContext {
         let rest: Vec<String> = rest.iter().map(u32::to_string).collect();
         (sharing > rest.len()).then(|| {
             format!(
-                "worker {worker}: without it others would wait for what runs on worker {}, which lets nobody else have \
+                "worker {worker}: without it others would wait for what runs on worker {}, which lets no other have \
                  its turn",
                 rest.join(", ")
             )

@@ -172,7 +172,7 @@ impl IsolatedSet {
         match self.all().remove(&isolated.number) {
             Some(_) => events.emit(EventKind::Unloaded, &isolated.name, ""),
             None => {
-                let what = format!("{} has been unloaded by somebody else", isolated.name);
+                let what = format!("{} has been unloaded by another request", isolated.name);
                 return Err(Refusal::new(Kind::Unknown, what).into());
             }
         }

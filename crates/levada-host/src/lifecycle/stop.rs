@@ -109,7 +109,7 @@ impl Host {
             return Err(unfinished(name, &running, timeout));
         }
         let Some(ended) = there().find_map(|seen| seen.ended.clone()) else {
-            let what = format!("{name} has been unloaded by somebody else");
+            let what = format!("{name} has been unloaded by another request");
             return Err(Refusal::new(Kind::Unknown, what));
         };
         table.forget(name, numbers.iter().copied().max().unwrap_or_default());

@@ -35,7 +35,7 @@ pub fn to_restore(served: &ServerState) -> Option<ToRestore> {
                 served,
                 EventKind::Quarantined,
                 name,
-                &format!("held back: {why}"),
+                &format!("not restored: {why}"),
             );
         }
         held.is_none()
@@ -103,7 +103,7 @@ fn load_restored(
         if apart {
             memory.release_quarantine(name).map_err(|e| {
                 let what = format!(
-                    "{name} runs, but it could not be saved that it is held back no more: {e}"
+                    "{name} runs, but it could not be saved that it is no longer quarantined: {e}"
                 );
                 Refusal::new(Kind::NotSaved, what)
                     .help("it is tried again with each change, and when this host ends")

@@ -81,7 +81,7 @@ pub enum Command {
     Check(CheckArgs),
     /// Format CAL files
     ///
-    /// Indents and spaces are made anew; lines break where they did, and comments stay. Prints the files
+    /// Indents and spaces are normalized; lines break where they did, and comments stay. Prints the files
     /// that it changes. A file with errors is left alone.
     Fmt(FmtArgs),
     /// Serve editors: what is wrong, what is where, of which type, and renaming, in CAL and XDF

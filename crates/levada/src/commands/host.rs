@@ -69,7 +69,7 @@ fn give_leases() -> Option<Leases> {
         Ok(leases) => Some(leases),
         Err(e) if [Status::STATE, Status::NOT_FOUND].contains(&e.status) => None,
         Err(e) => {
-            say!("programs beside this host do not share its cores: no leases: {e}");
+            say!("programs next to this host do not share its cores: no leases: {e}");
             None
         }
     }
@@ -222,7 +222,7 @@ fn tell_what_was_left(memory: &StateStore, host: &Host, restore: Restore) {
     // A host that restores reports what it omits.
     if restore == Restore::Nothing {
         for (name, why) in memory.unrestored_reasons() {
-            say!("{name}: held back: {why}");
+            say!("{name}: not restored: {why}");
         }
     }
 }

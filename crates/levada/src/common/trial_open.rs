@@ -37,7 +37,10 @@ pub fn open(file: &Path) -> Result<(), Failure> {
         (code, _) => format!("has exited with status {}", code.unwrap_or_default()),
     };
     failure_with(
-        format!("{} cannot be opened: who tried it {how}", file.display()),
+        format!(
+            "{} cannot be opened: the process that tried it {how}",
+            file.display()
+        ),
         "the file is damaged or not all there yet, or one of its constructors or destructors is at fault; with --isolate it may try",
     )
 }

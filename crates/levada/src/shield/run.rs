@@ -286,7 +286,7 @@ fn announce(plan: &Plan, shield: &Shield) {
 fn heard(news: GuardMessage) {
     if news == GuardMessage::Full {
         let help = "release the shield and raise it again, by a partition or cpusets if you can";
-        let what = "the record of who was moved is full: who comes onto the core from now on stays";
+        let what = "the undo log is full: what comes onto the core from now on stays";
         output::error(what, Some(help));
     }
 }

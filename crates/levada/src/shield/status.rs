@@ -136,7 +136,7 @@ fn print(
         let sentence = Method::from_name(&record.method).map_or("being raised", Method::sentence);
         let held = match record.holder(machine) {
             Some(who) => format!("held by process {}", who.pid),
-            None => "held by nobody: levada shield restore".into(),
+            None => "held by no process: levada shield restore".into(),
         };
         let program: Vec<String> = record.critical.iter().map(|w| w.pid.to_string()).collect();
         output::line(&format!(

@@ -189,11 +189,11 @@ impl Daemon<'_> {
                     self.log(&e.to_string());
                 }
                 self.set_state(Kept::Machine(machine));
-                self.log(&format!("booted anew: process {}", self.process()));
+                self.log(&format!("booted again: process {}", self.process()));
                 Ok(())
             }
             Err(e) => {
-                self.dead = Some(format!("it cannot be booted anew: {e}"));
+                self.dead = Some(format!("it cannot be booted again: {e}"));
                 self.log(&e.to_string());
                 Err(e.to_string())
             }

@@ -618,7 +618,10 @@ fn a_damaged_program_ends_no_other() {
             }
             _ => {
                 load.refuses(1, &["bad.so"]);
-                refused += usize::from(load.err.contains("who tried it was ended by signal 11"));
+                refused += usize::from(
+                    load.err
+                        .contains("the process that tried it was ended by signal 11"),
+                );
             }
         }
     }

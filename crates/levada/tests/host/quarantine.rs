@@ -47,7 +47,7 @@ fn an_application_that_ended_its_host_is_not_restored_and_all_others_are() {
         }
         let events = host.run(&["events"]).succeeds().out.clone();
         assert!(
-            events.contains(&format!("quarantined {name}: held back")),
+            events.contains(&format!("quarantined {name}: not restored")),
             "{events}"
         );
         assert!(host.place.exists(&format!("state/{name}.json")));

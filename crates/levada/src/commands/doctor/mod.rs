@@ -104,7 +104,7 @@ fn cores() -> Finding {
             State::Advice,
             "cores",
             found,
-            "with one core networks run, but nothing runs beside them",
+            "with one core networks run, but nothing runs next to them",
         ),
         _ => ok("cores", found),
     }
