@@ -10,11 +10,11 @@
 //! This crate starts no processes: the caller runs the preprocessor and passes its output.
 
 pub mod emit;
+mod fork_site;
 pub mod lex;
 pub mod lines;
 pub mod parse;
 pub mod preprocessed;
 pub mod report;
-mod site;
 pub mod source;
 pub mod types;

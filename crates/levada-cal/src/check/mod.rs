@@ -6,6 +6,7 @@
 //! the type `Unknown`, which causes no further errors.
 
 mod actor;
+mod declarations;
 pub mod effects;
 mod expr;
 mod names;
@@ -15,7 +16,6 @@ mod scope;
 mod stmt;
 mod unspecified;
 mod unused;
-mod vars;
 
 use crate::ast;
 use crate::diag::Diagnostic;

@@ -11,8 +11,8 @@ mod words;
 
 pub use words::{Macros, Words};
 
+use crate::fork_site::{Site, site};
 use crate::parse::{External, Form, Parsed, Range, Refusal, STACK_BYTES};
-use crate::site::{Site, site};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -3,8 +3,8 @@
 //! types.
 
 use super::{Edit, Piece, Style, Writer, text};
+use crate::fork_site::declared;
 use crate::parse::{External, Range};
-use crate::site::declared;
 use crate::types::Type;
 use std::collections::HashSet;
 

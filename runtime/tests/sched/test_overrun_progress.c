@@ -42,7 +42,7 @@ static lvd_status answers(lvd_call_frame *f) {
 LVD_PROCEDURE(answers)
 
 /* A call to a core in an overrun is made elsewhere, and an application that was there can end. */
-void test_held_up_calls(void) {
+void test_overrun_progress_calls(void) {
   enum { CALLS = 3 };
   lvd_runtime *rt = runtime_of(2);
   builder b, one;
@@ -92,7 +92,7 @@ static const lvd_actor_class forking_class = {
     .name = "Forking", .flags = LVD_CLASS_CAN_BLOCK, .run = forking_run};
 
 /* What an actor has forked is stolen by another worker, and does not end there. */
-void test_held_up_by_fork(void) {
+void test_overrun_progress_forks(void) {
   enum { COUNT = 1000 };
   uint32_t count = COUNT;
   lvd_runtime *rt = runtime_of(2);
@@ -131,7 +131,7 @@ static const lvd_actor_class failing_class = {.name = "Failing", .run = failing_
 
 /* The actor fails on its worker's own stack, to which no thread may write any more; the thief of
  * its call waits, and is told. */
-void test_held_up_failing(void) {
+void test_overrun_progress_fault(void) {
   lvd_runtime *rt = runtime_of(2);
   for (int i = 0; i < 20; i++) {
     begins();
@@ -168,7 +168,7 @@ static void waits_without_result(void *unused) {
 /* An application becomes quiescent just before its worker is in an overrun within the C library's
  * allocator: that is detected in the handler of the signal that interrupts it, where nothing may
  * be allocated. */
-void test_held_up_judged(void) {
+void test_overrun_progress_quiescence(void) {
   enum { FIBERS = 3 };
   lvd_runtime *rt = runtime_of(1);
   for (int i = 0; i < SCALED(20); i++) {
@@ -209,7 +209,7 @@ static const lvd_actor_class writing_class = {.name = "Writing", .run = writing_
 
 /* A native waits in its end function, for example for a reader: other applications end all the
  * same. */
-void test_held_up_ends(void) {
+void test_overrun_progress_slow_end(void) {
   enum { SLOW = 3 };
   uint32_t none = 0;
   lvd_runtime *rt = runtime_of(1);
