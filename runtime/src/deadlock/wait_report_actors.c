@@ -283,7 +283,7 @@ size_t lvd_app_wait_report(lvd_app *app, char *text, size_t size) {
   uint32_t first = find_cycle(app, mark);
   for (uint32_t i = 0; i < app->net->actors; i++) mark[i] = 0;
   if (first != LVD_EXTERNAL) {
-    text_append(&s, "in a circle, each waits for the next:\n");
+    text_append(&s, "in a cycle, each waits for the next:\n");
     uint32_t a = first;
     wait_item h;
     do {

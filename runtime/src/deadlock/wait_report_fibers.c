@@ -288,7 +288,7 @@ static size_t write_report(lvd_app *app, char *text, size_t size, bool still) {
     bool cycle = is_known(&c, first), heading = false;
     lvd_wait_edge h;
     unmark(&c);
-    if (cycle) text_append(&s, "in a circle, each waits for the next:\n");
+    if (cycle) text_append(&s, "in a cycle, each waits for the next:\n");
     for (; cycle && !*mark_of(&c, at); at = next_waiter(&c, at, 0)) {
       *mark_of(&c, at) = 1;
       append_wait(&s, &c, at, 0, NULL);

@@ -335,7 +335,7 @@ void test_app_why_waits_for_its_turn(void) {
   lvd_app_wait_report(app, why, sizeof why);
   CHECK(strstr(why, "add waits for its turn on worker 0, where the application hog runs"));
   CHECK(strstr(why, "end waits for 1 element on its input"));
-  CHECK(!strstr(why, "circle") && !strstr(why, "too few") && !strstr(why, "add waits for 1"));
+  CHECK(!strstr(why, "cycle") && !strstr(why, "too few") && !strstr(why, "add waits for 1"));
   CHECK(strstr(why, "1 of 2 actors can fire"));
 
   /* An actor counts as busy while it computes, but for no longer than it has. */

@@ -182,7 +182,7 @@ void test_app_deadlock_says_why(void) {
   char why[2000];
   CHECK(lvd_app_wait_report(app, why, sizeof why) < sizeof why);
   printf("%s", why);
-  CHECK(strstr(why, "in a circle"));
+  CHECK(strstr(why, "in a cycle"));
   CHECK(
       strstr(why, "sum waits for 1 element on its input B: the channel loop.X -> sum.B is empty"));
   CHECK(
@@ -216,7 +216,7 @@ static lvd_status end_of(builder *b, const char *words) {
   return status;
 }
 
-void test_app_circle_without_a_first_element(void) {
+void test_app_cycle_without_a_first_element(void) {
   builder b;
   /* A pipeline that works, and two actors that wait for each other from the start. */
   uint32_t count = 100;
@@ -233,7 +233,7 @@ void test_app_circle_without_a_first_element(void) {
   CHECK_EQ(s.count, count);
 }
 
-void test_app_circle_with_elements_waiting(void) {
+void test_app_cycle_with_elements_waiting(void) {
   /* As above with so few elements that no actor waits for room: they stay before the sum. */
   uint32_t count = 3;
   builder b;
@@ -306,5 +306,5 @@ void test_app_ring_that_has_done_its_work(void) {
   uint32_t other = builder_actor(&b, "other", &add_class, NULL);
   builder_connect(&b, first, 0, other, 0, 4);
   builder_connect(&b, other, 0, first, 0, 4);
-  CHECK_EQ(end_of(&b, "in a circle"), LVD_OK);
+  CHECK_EQ(end_of(&b, "in a cycle"), LVD_OK);
 }

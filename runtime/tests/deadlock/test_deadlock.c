@@ -57,7 +57,7 @@ void test_deadlock_of_two_processes(void) {
                "  here waits for 1 of the stream back (0 of 2048); %s has to fill it\n", there);
       snprintf(line[1], 200,
                "  %s waits for 1 of the stream there (0 of 2048); here has to fill it\n", there);
-      CHECK(strstr(why, "in a circle, each waits for the next:\n") == why);
+      CHECK(strstr(why, "in a cycle, each waits for the next:\n") == why);
       CHECK(strstr(why, line[0]) && strstr(why, line[1]));
       CHECK_EQ(result(c), LVD_E_DEADLOCK); /* the other process continues */
       bench_free(&b);
@@ -76,7 +76,7 @@ void test_deadlock_of_three_processes(void) {
   CHECK_EQ(lvd_app_wait(b.app, 20000 * MS_NS), LVD_E_DEADLOCK);
   char why[2000], line[200];
   lvd_app_wait_report(b.app, why, sizeof why);
-  CHECK(strstr(why, "in a circle, each waits for the next:\n") == why);
+  CHECK(strstr(why, "in a cycle, each waits for the next:\n") == why);
   for (int i = 0; i < 2; i++) {
     const char *there = lvd_unit_name(u[i]), *from = i ? "right" : "left";
     snprintf(line, sizeof line,
@@ -122,7 +122,7 @@ void test_deadlock_of_calls(void) {
   CHECK_EQ(lvd_app_wait(b.app, 20000 * MS_NS), LVD_E_DEADLOCK);
   char why[2000], line[200];
   lvd_app_wait_report(b.app, why, sizeof why);
-  CHECK(strstr(why, "in a circle, each waits for the next:\n") == why);
+  CHECK(strstr(why, "in a cycle, each waits for the next:\n") == why);
   snprintf(line, sizeof line, "  caller waits for what it has called in %s: child_calls_back\n",
            lvd_unit_name(u));
   CHECK(strstr(why, line));

@@ -55,9 +55,9 @@ static bool tells(const char *waiter, STREAM_ID id, const char *other) {
   return end && end < strchr(at, '\n');
 }
 
-static bool tells_circle(void) {
-  const char *circle = "in a circle, each waits for the next:\n";
-  return strncmp(pb_error_text(), circle, strlen(circle)) == 0;
+static bool tells_cycle(void) {
+  const char *cycle = "in a cycle, each waits for the next:\n";
+  return strncmp(pb_error_text(), cycle, strlen(cycle)) == 0;
 }
 
 /* The name of a child's task in reports. */
@@ -80,7 +80,7 @@ void test_deadlock_of_srpc(void) {
     CHECK_EQ(pb_rpc(here), LVD_OK);
     CHECK_EQ(pb_wait(here), LVD_OK);
     CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
-    CHECK(tells_circle());
+    CHECK(tells_cycle());
     CHECK(tells("wants_answer", 1, name));
     CHECK(tells(name, 0, "wants_answer"));
   }
@@ -115,7 +115,7 @@ void test_deadlock_of_srpc_ring(void) {
     if (!way[i].here) wants(1, 0, 0);
     CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
     const char *here = way[i].here ? way[i].here : "the thread main";
-    CHECK(tells_circle());
+    CHECK(tells_cycle());
     CHECK(tells(here, 1, name));
     CHECK(tells(name, 0, here));
     CHECK_EQ(told_here[0], LVD_E_DEADLOCK);
@@ -138,7 +138,7 @@ void test_deadlock_of_srpc_task(void) {
   CHECK_EQ(pb_rpc(there), LVD_OK);
   CHECK_EQ(pb_wait(there), LVD_E_DEADLOCK);
   CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
-  CHECK(tells_circle());
+  CHECK(tells_cycle());
   CHECK(tells(name, 0, "the thread main"));
   snprintf(line, sizeof line,
            "  the thread main waits for what it has called in %s: remote_wants\n",
@@ -176,7 +176,7 @@ void test_deadlock_of_srpc_three(void) {
       lvd_fiber_sleep(round * 10000000);
     }
     CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
-    CHECK(tells_circle());
+    CHECK(tells_cycle());
     CHECK(tells("here_left", 1, name[0]));
     CHECK(tells(name[0], 0, "here_right"));
     CHECK(tells("here_right", 5, name[1]));
@@ -212,7 +212,7 @@ void test_deadlock_of_srpc_waiter_outside(void) {
     CHECK_EQ(pb_rpc(pb_create("here_ring", 0)), LVD_OK);
     CHECK_EQ(pb_rpc(pb_create("here_ring_too", 0)), LVD_OK);
     CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
-    CHECK(tells_circle());
+    CHECK(tells_cycle());
     CHECK(told_here[0] == LVD_E_DEADLOCK && told_here[1] == LVD_E_DEADLOCK);
     CHECK_EQ(lvd_load_acquire_u32(&shown->told[0]), 1 + LVD_E_DEADLOCK);
     lvd_store_relaxed_u32(&shown->told[0], 0);

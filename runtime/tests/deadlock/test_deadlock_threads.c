@@ -69,7 +69,7 @@ void test_deadlock_of_thread(void) {
     CHECK_EQ(r.status, LVD_E_DEADLOCK);
     char why[1000];
     lvd_app_wait_report(app, why, sizeof why);
-    CHECK(strstr(why, "in a circle, each waits for the next:\n"));
+    CHECK(strstr(why, "in a cycle, each waits for the next:\n"));
     CHECK(strstr(why,
                  "  the thread main waits for 1 of the stream back (0 of 64); echo has to fill"));
     CHECK(strstr(why,
@@ -105,7 +105,7 @@ void test_deadlock_of_threads(void) {
     }
     char why[2000];
     lvd_app_wait_report(app, why, sizeof why);
-    CHECK(strstr(why, "in a circle"));
+    CHECK(strstr(why, "in a cycle"));
     CHECK(strstr(why, "the thread main waits for 1 of the stream main (0 of 64); "));
     CHECK(strstr(why, "the thread reader waits for 1 of the stream reader (0 of 64); "));
     CHECK(strstr(why, alone ? "; the thread right has to fill it" : "; right has to fill it"));
@@ -209,7 +209,7 @@ void test_deadlock_of_thread_and_process(void) {
     lvd_app_wait_report(b.app, why, sizeof why);
     char child[100], line[200];
     snprintf(child, sizeof child, "child_waits_for_both in %s", lvd_unit_name(u));
-    CHECK(strstr(why, "in a circle, each waits for the next:\n") == why);
+    CHECK(strstr(why, "in a cycle, each waits for the next:\n") == why);
     if (way)
       snprintf(line, sizeof line, "  the thread main waits for what it has called in %s: %.20s\n",
                lvd_unit_name(u), child);

@@ -128,7 +128,7 @@ void test_srpc_deadlock_while_waiting(void) {
   for (int i = 0; i < 2; i++) CHECK_EQ(pb_rpc(t[i]), LVD_OK);
   CHECK_EQ(pb_wait(t[0]), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
-  CHECK(strstr(pb_error_text(), "in a circle"));
+  CHECK(strstr(pb_error_text(), "in a cycle"));
   CHECK(strstr(pb_error_text(), "and its other end has no owner; first_of_two has to fill it"));
 }
 

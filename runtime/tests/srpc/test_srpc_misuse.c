@@ -332,7 +332,7 @@ PB_PROCEDURE(waits_for_other)
 
 /* A procedure waits for another, that for an element of the program, and the program for the first.
  */
-static void waits_in_a_circle(void) {
+static void waits_in_a_cycle(void) {
   TASKID one = pb_create("waits_for_other", 0), starts = pb_create("gets_for_ever", 0);
   other = starts;
   CHECK_EQ(pb_rpc(one), LVD_OK);
@@ -350,7 +350,7 @@ void test_srpc_misuse_deadlock(void) {
   }
   CHECK_EQ(exit_of(forgets_to_push_in_silence), 0);
   expect_count(0);
-  CHECK_EQ(exit_of(waits_in_a_circle), 1);
+  CHECK_EQ(exit_of(waits_in_a_cycle), 1);
   /* Of all that wait, the one that is told first lets the others go on. */
   expect(": a deadlock, in which each waits for another\n");
 }

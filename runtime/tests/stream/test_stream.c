@@ -341,7 +341,7 @@ void test_stream_deadlock_is_named(void) {
     CHECK_EQ(lvd_app_wait(app, 20000 * MS_NS), LVD_E_DEADLOCK);
     char why[1000];
     lvd_app_wait_report(app, why, sizeof why);
-    CHECK(strstr(why, "in a circle"));
+    CHECK(strstr(why, "in a cycle"));
     for (int i = 0; i < 3; i++) CHECK(strstr(why, names[i]));
     lvd_app_unload(app);
   }

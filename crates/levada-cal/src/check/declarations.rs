@@ -197,7 +197,7 @@ impl<'a> Checker<'a> {
                 let message = format!("`{}` is defined by itself", decl.name.text);
                 let diag = Diagnostic::error("circular", message)
                     .label(decl.name.span, "its type or value needs its value")
-                    .help("break the circle");
+                    .help("break the cycle");
                 self.diags.push(diag);
             }
             return *found;

@@ -131,7 +131,7 @@ impl<'a> Checker<'a> {
                 .map(|tag| self.tagged(entity, actor, tags, tag))
                 .collect();
             for tags in row.windows(2).filter(|t| t[0].text == t[1].text) {
-                let diag = Diagnostic::error("priority", "the priorities go in a circle")
+                let diag = Diagnostic::error("priority", "the priorities go in a cycle")
                     .label(tags[1].span, "this tag would come before itself")
                     .help(format!("{0} > {0}: take it out", tags[0].text));
                 self.diags.push(diag);
@@ -161,13 +161,13 @@ impl<'a> Checker<'a> {
             }
         }
         if out.len() < count {
-            self.priority_circle(actor, &below, &above);
+            self.priority_cycle(actor, &below, &above);
             out.extend((0..count).filter(|&a| above[a] > 0));
         }
         (out, below)
     }
 
-    fn priority_circle(&mut self, actor: &hir::Actor, below: &[BTreeSet<usize>], above: &[usize]) {
+    fn priority_cycle(&mut self, actor: &hir::Actor, below: &[BTreeSet<usize>], above: &[usize]) {
         // Every remaining action has a remaining one above it, so going up finds a cycle.
         let left = |a: usize| above[a] > 0;
         let Some(mut at) = (0..above.len()).find(|&a| left(a)) else {
@@ -189,7 +189,7 @@ impl<'a> Checker<'a> {
         let name = |a: &usize| actor.actions[*a].tag.clone().unwrap_or_default();
         let mut names: Vec<String> = path.iter().map(name).collect();
         names.push(name(&path[0]));
-        let diag = Diagnostic::error("priority", "the priorities go in a circle")
+        let diag = Diagnostic::error("priority", "the priorities go in a cycle")
             .label(
                 actor.actions[path[0]].span,
                 "this action would come before itself",

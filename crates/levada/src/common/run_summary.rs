@@ -485,7 +485,7 @@ fn deadlock_help(why: &str) -> &'static str {
     match why.contains("waits for room") {
         true => "a larger bufferSize on one of these channels may be enough",
         false => {
-            "a circle needs a first element: an actor in it has to give one before it takes any \
+            "a cycle needs a first element: an actor in it has to give one before it takes any \
              (an initialize action does)"
         }
     }

@@ -45,7 +45,7 @@ fn a_deadlock_report_names_what_each_actor_waits_for() {
 }
 
 #[test]
-fn a_circle_without_a_first_element_is_a_deadlock() {
+fn a_cycle_without_a_first_element_is_a_deadlock() {
     let place = Place::new(&[(
         "src/p/Next.cal",
         "package p;\nactor Next () int In ==> int Out :\n  action In:[x] ==> Out:[x + 1] end\nend\n",
@@ -58,17 +58,14 @@ fn a_circle_without_a_first_element_is_a_deadlock() {
         run.refuses(1, &["nothing ever fired, and nothing can", "first element"]);
     }
     let run = place.run(&["run", TOP, "--no-fuse"]);
-    run.refuses(
-        1,
-        &["in a circle", "the channel two.Out -> one.In is empty"],
-    );
+    run.refuses(1, &["in a cycle", "the channel two.Out -> one.In is empty"]);
     let json = place.run(&["run", TOP, "--no-fuse", "--json"]).json();
     assert_eq!(json["outcome"], "deadlock");
-    assert!(json["why"].as_str().unwrap().contains("in a circle"));
+    assert!(json["why"].as_str().unwrap().contains("in a cycle"));
 }
 
 #[test]
-fn a_circle_before_which_elements_lie_is_a_deadlock() {
+fn a_cycle_before_which_elements_lie_is_a_deadlock() {
     let place = Place::new(&[
         SOURCE,
         (
