@@ -30,9 +30,9 @@ static void go(model_lease *m) { lvd_add_relaxed_u32(&m->inside, UINT32_MAX); }
 
 /* As lease_client.c does it, without looks at the holder. */
 static void wait_for(model_lease *m, uint32_t me) {
-  while (!lvd_lease_ask(&m->lease, me, 1)) {
+  while (!lvd_lease_request(&m->lease, me, 1)) {
     lvd_os_wait(&m->lease.want[me], 1, -1);
-    if (lvd_lease_is(&m->lease, me)) return;
+    if (lvd_lease_is_held_by(&m->lease, me)) return;
   }
 }
 
@@ -40,7 +40,7 @@ static void wait_for(model_lease *m, uint32_t me) {
 void model_visit(model_lease *m, uint32_t me, uint32_t hands_over) {
   if (!lvd_lease_take(&m->lease, me, 1)) wait_for(m, me);
   come(m);
-  if (hands_over && lvd_lease_wanted(&m->lease)) {
+  if (hands_over && lvd_lease_has_waiters(&m->lease)) {
     go(m);
     if (lvd_lease_hand_over(&m->lease, me, 2)) wait_for(m, me);
     come(m);

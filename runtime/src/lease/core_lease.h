@@ -11,9 +11,9 @@
  *   H2  No process sleeps on a lease that has no holder; a process that is given one is woken.
  *
  * Pairs of orders
- *   ask: want 1, waiting + 1, [fence], load holder <> give_back: holder 0, [fence], load waiting
- *                                                                                            H2
- *   call: holder, exchange_release want 0 -> ask: want 1, [fence], load holder               H2
+ *   request: want 1, waiting + 1, [fence], load holder
+ *                                    <> give_back: holder 0, [fence], load waiting            H2
+ *   end_wait: holder, exchange_release want 0 -> request: want 1, [fence], load holder        H2
  * Everything else is relaxed: `holder` is changed by compare-and-swap only (H1), and `since`
  * and the counters need no order. */
 #ifndef LVD_CORE_LEASE_H
@@ -48,7 +48,7 @@ typedef struct lvd_lease {
 bool lvd_lease_take(lvd_lease *l, uint32_t me, uint64_t now);
 /* As lvd_lease_take; on failure `me` is registered as waiting and its threads sleep on want[me]
  * while that is 1. */
-bool lvd_lease_ask(lvd_lease *l, uint32_t me, uint64_t now);
+bool lvd_lease_request(lvd_lease *l, uint32_t me, uint64_t now);
 /* Transfers the lease to the next waiting process. False: no process waits, or `me` is not the
  * holder. */
 bool lvd_lease_hand_over(lvd_lease *l, uint32_t me, uint64_t now);
@@ -58,11 +58,11 @@ void lvd_lease_give_back(lvd_lease *l, uint32_t me, uint64_t now);
  * holder. */
 bool lvd_lease_seize(lvd_lease *l, uint32_t me, uint32_t from, uint64_t now);
 
-static inline bool lvd_lease_is(const lvd_lease *l, uint32_t me) {
+static inline bool lvd_lease_is_held_by(const lvd_lease *l, uint32_t me) {
   return lvd_load_relaxed_u32(&l->holder) == me + 1;
 }
 /* Does a process other than the holder want the lease? */
-static inline bool lvd_lease_wanted(const lvd_lease *l) {
+static inline bool lvd_lease_has_waiters(const lvd_lease *l) {
   return lvd_load_relaxed_u32(&l->waiting) != 0;
 }
 

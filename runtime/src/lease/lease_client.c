@@ -28,7 +28,7 @@
  * awake for a full slice.
  *
  * Pairs of orders
- *   attach: the table and `me`, store_release table -> every use: load_acquire table */
+ *   attach: the table and `slot`, store_release table -> every use: load_acquire table */
 #include "lease_client.h"
 
 #include <levada/lease.h>
@@ -66,13 +66,13 @@ static struct {
   lvd_os_mutex lock;
   lvd_aptr table; /* null: this process does not take part */
   lvd_a64 looked; /* ticks: when a host was last looked for */
-  uint32_t me;
+  uint32_t slot;  /* of this process in the leases */
   uint32_t cores;
   int file;
   bool host;
   lvd_lease_table *mapped;
   lvd_a32 awake[CORES_MAX]; /* number of awake threads, by core */
-} all = {.file = -1};
+} client = {.file = -1};
 
 static size_t size_of(uint32_t cores) {
   return sizeof(lvd_lease_table) + cores * sizeof(lvd_lease);
@@ -87,23 +87,23 @@ static const char *name_of(void) {
 
 /* ---- taking part; all under the lock --------------------------------------------------------- */
 
-static bool has_host(void) { return all.host || lvd_os_file_lock_is_held(all.file, HOST, 1); }
+static bool has_host(void) { return client.host || lvd_os_file_lock_is_held(client.file, HOST, 1); }
 
 /* The mapping stays: a thread may be reading it. */
 static void stop_taking_part(void) {
-  lvd_store_relaxed_ptr(&all.table, NULL);
-  if (all.file >= 0) lvd_os_close(all.file); /* this also drops the locks */
-  all.file = -1;
-  all.host = false;
+  lvd_store_relaxed_ptr(&client.table, NULL);
+  if (client.file >= 0) lvd_os_close(client.file); /* this also drops the locks */
+  client.file = -1;
+  client.host = false;
 }
 
 /* Takes the first slot that no living process has, and releases the leases that a dead process
  * left there. */
 static bool take_slot(void) {
-  for (all.me = 0; all.me < LVD_LEASE_SLOTS; all.me++) {
-    if (!lvd_os_file_lock_acquire(all.file, SLOT + all.me, false)) continue;
-    for (uint32_t i = 0; i < all.cores; i++)
-      lvd_lease_give_back(&all.mapped->lease[i], all.me, lvd_os_now_ns());
+  for (client.slot = 0; client.slot < LVD_LEASE_SLOTS; client.slot++) {
+    if (!lvd_os_file_lock_acquire(client.file, SLOT + client.slot, false)) continue;
+    for (uint32_t i = 0; i < client.cores; i++)
+      lvd_lease_give_back(&client.mapped->lease[i], client.slot, lvd_os_now_ns());
     return true;
   }
   return false;
@@ -118,19 +118,19 @@ static bool is_good(const lvd_lease_table *head, size_t size) {
 static bool map(void) {
   size_t size;
   lvd_lease_table head;
-  if (lvd_os_shared_size(all.file, &size) != LVD_OK ||
-      !lvd_os_file_read(all.file, 0, &head, sizeof head) || !is_good(&head, size))
+  if (lvd_os_shared_size(client.file, &size) != LVD_OK ||
+      !lvd_os_file_read(client.file, 0, &head, sizeof head) || !is_good(&head, size))
     return false;
-  all.cores = head.cores;
-  all.mapped = lvd_os_shared_map(all.file, 0, size_of(all.cores), 0);
-  for (uint32_t i = 0; all.mapped && i < all.cores; i++)
-    if (all.mapped->lease[i].slots != LVD_LEASE_SLOTS) return false;
-  return all.mapped != NULL;
+  client.cores = head.cores;
+  client.mapped = lvd_os_shared_map(client.file, 0, size_of(client.cores), 0);
+  for (uint32_t i = 0; client.mapped && i < client.cores; i++)
+    if (client.mapped->lease[i].slots != LVD_LEASE_SLOTS) return false;
+  return client.mapped != NULL;
 }
 
 static lvd_status take_part(void) {
   if (!map() || !take_slot()) return LVD_E_MEMORY;
-  lvd_store_release_ptr(&all.table, all.mapped);
+  lvd_store_release_ptr(&client.table, client.mapped);
   return LVD_OK;
 }
 
@@ -139,36 +139,36 @@ static void look_for_host(void) {
   int directory;
   const char *name = name_of();
   if (!name || lvd_os_directory_find(-1, &directory) != LVD_OK) return;
-  if (lvd_os_file_find(directory, name, &all.file) != LVD_OK ||
-      !lvd_os_file_lock_is_held(all.file, HOST, 1) || take_part() != LVD_OK)
+  if (lvd_os_file_find(directory, name, &client.file) != LVD_OK ||
+      !lvd_os_file_lock_is_held(client.file, HOST, 1) || take_part() != LVD_OK)
     stop_taking_part();
   lvd_os_close(directory);
 }
 
 static bool is_due(void) {
-  uint64_t now = lvd_os_ticks(), last = lvd_load_relaxed_u64(&all.looked);
+  uint64_t now = lvd_os_ticks(), last = lvd_load_relaxed_u64(&client.looked);
   return (!last || lvd_os_ticks_to_ns(now - last) >= LOOK_NS) &&
-         lvd_cas_relaxed_u64(&all.looked, &last, now);
+         lvd_cas_relaxed_u64(&client.looked, &last, now);
 }
 
 /* The shared table; null: no host runs. */
 static lvd_lease_table *table(void) {
-  lvd_lease_table *t = lvd_load_acquire_ptr(&all.table);
-  if (t || !is_due() || !lvd_os_try_lock(&all.lock)) return t;
-  if (!lvd_load_relaxed_ptr(&all.table)) look_for_host();
-  lvd_os_unlock(&all.lock);
-  return lvd_load_acquire_ptr(&all.table);
+  lvd_lease_table *t = lvd_load_acquire_ptr(&client.table);
+  if (t || !is_due() || !lvd_os_try_lock(&client.lock)) return t;
+  if (!lvd_load_relaxed_ptr(&client.table)) look_for_host();
+  lvd_os_unlock(&client.lock);
+  return lvd_load_acquire_ptr(&client.table);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 /* False: the host has ended, and all processes continue without leases. */
 static bool is_hosted(const lvd_lease_table *t) {
-  if (lvd_load_acquire_ptr(&all.table) != t) return false;
-  if (!lvd_os_try_lock(&all.lock)) return true;
-  bool hosted = lvd_load_relaxed_ptr(&all.table) == t && has_host();
-  if (!hosted && lvd_load_relaxed_ptr(&all.table) == t) stop_taking_part();
-  lvd_os_unlock(&all.lock);
+  if (lvd_load_acquire_ptr(&client.table) != t) return false;
+  if (!lvd_os_try_lock(&client.lock)) return true;
+  bool hosted = lvd_load_relaxed_ptr(&client.table) == t && has_host();
+  if (!hosted && lvd_load_relaxed_ptr(&client.table) == t) stop_taking_part();
+  lvd_os_unlock(&client.lock);
   return hosted;
 }
 
@@ -176,25 +176,25 @@ static bool is_hosted(const lvd_lease_table *t) {
  * late and either blocked elsewhere or not responding. */
 static void look_at_holder(lvd_lease *l, uint64_t began) {
   uint32_t holder = lvd_load_relaxed_u32(&l->holder);
-  if (holder == 0 || holder == all.me + 1) return;
+  if (holder == 0 || holder == client.slot + 1) return;
   uint64_t now = lvd_os_now_ns(), since = lvd_load_relaxed_u64(&l->since);
   bool lives =
-      holder <= LVD_LEASE_SLOTS && lvd_os_file_lock_is_held(all.file, SLOT + holder - 1, 1);
+      holder <= LVD_LEASE_SLOTS && lvd_os_file_lock_is_held(client.file, SLOT + holder - 1, 1);
   bool late = now > since && now - since >= LATE_NS && now - began >= LATE_NS;
   if (lives && !late) return;
   bool answers = lives && lvd_os_any_thread_is_blocked(lvd_load_relaxed_u32(&l->thread));
-  if (lvd_lease_seize(l, all.me, holder - 1, now))
+  if (lvd_lease_seize(l, client.slot, holder - 1, now))
     lvd_add_relaxed_u64(lives && !answers ? &l->preempted : &l->reclaimed_idle, 1);
 }
 
 /* Waits for the lease; returns the duration in ns. */
 static uint64_t wait_for(lvd_lease_table *t, lvd_lease *l) {
   uint64_t began = lvd_os_now_ns(), now = began;
-  while (!lvd_lease_ask(l, all.me, now)) {
+  while (!lvd_lease_request(l, client.slot, now)) {
     uint64_t waited = now - began, left = waited < LATE_NS ? LATE_NS - waited : POLL_NS;
-    lvd_os_wait_shared(&l->want[all.me], 1, left < POLL_NS ? left : POLL_NS);
+    lvd_os_wait_shared(&l->want[client.slot], 1, left < POLL_NS ? left : POLL_NS);
     now = lvd_os_now_ns();
-    if (lvd_lease_is(l, all.me) || !is_hosted(t)) break;
+    if (lvd_lease_is_held_by(l, client.slot) || !is_hosted(t)) break;
     look_at_holder(l, began);
   }
   uint64_t took = lvd_os_now_ns() - began, longest = lvd_load_relaxed_u64(&l->longest);
@@ -207,11 +207,12 @@ static uint64_t wait_for(lvd_lease_table *t, lvd_lease *l) {
 
 /* The lease of the thread's core; null: the core has none. */
 static lvd_lease *lease_of(lvd_lease_table *t, const lvd_leased *thread) {
-  return t && thread->cpu >= 0 && (uint32_t)thread->cpu < all.cores ? &t->lease[thread->cpu] : NULL;
+  return t && thread->cpu >= 0 && (uint32_t)thread->cpu < client.cores ? &t->lease[thread->cpu]
+                                                                       : NULL;
 }
 
 static void hold(lvd_lease_table *t, lvd_lease *l, lvd_leased *thread) {
-  if (!lvd_lease_take(l, all.me, lvd_os_now_ns())) {
+  if (!lvd_lease_take(l, client.slot, lvd_os_now_ns())) {
     lvd_store_relaxed_u32(&thread->waits, 1);
     uint64_t waited = wait_for(t, l);
     lvd_store_relaxed_u64(&thread->waited_ns, lvd_load_relaxed_u64(&thread->waited_ns) + waited);
@@ -230,7 +231,7 @@ static void tick(void *argument) { lvd_lease_tick(argument); }
 static void begin(lvd_leased *thread) {
   if (!thread->counted) {
     thread->counted = true;
-    lvd_add_relaxed_u32(&all.awake[thread->cpu], 1);
+    lvd_add_relaxed_u32(&client.awake[thread->cpu], 1);
   }
   if (!thread->clocked) thread->clocked = lvd_os_tick_timer_start(tick, thread, TICK_NS);
 }
@@ -244,7 +245,7 @@ void lvd_lease_enter(lvd_leased *thread, int32_t cpu) {
   lvd_fence_compiler();
   thread->in = true;
   if (!l) return;
-  if (!thread->first || lvd_lease_take(l, all.me, thread->woke_ns)) hold(t, l, thread);
+  if (!thread->first || lvd_lease_take(l, client.slot, thread->woke_ns)) hold(t, l, thread);
 }
 
 void lvd_lease_leave(lvd_leased *thread) {
@@ -252,9 +253,9 @@ void lvd_lease_leave(lvd_leased *thread) {
   lvd_fence_compiler();
   if (!thread->counted) return;
   thread->counted = false;
-  if (lvd_add_relaxed_u32(&all.awake[thread->cpu], UINT32_MAX) != 1) return;
-  lvd_lease *l = lease_of(lvd_load_acquire_ptr(&all.table), thread);
-  if (l) lvd_lease_give_back(l, all.me, lvd_os_now_ns());
+  if (lvd_add_relaxed_u32(&client.awake[thread->cpu], UINT32_MAX) != 1) return;
+  lvd_lease *l = lease_of(lvd_load_acquire_ptr(&client.table), thread);
+  if (l) lvd_lease_give_back(l, client.slot, lvd_os_now_ns());
 }
 
 void lvd_lease_end(lvd_leased *thread) {
@@ -263,9 +264,9 @@ void lvd_lease_end(lvd_leased *thread) {
   thread->clocked = false;
 }
 
-bool lvd_lease_sought(const lvd_leased *thread) {
-  const lvd_lease *l = thread->in ? lease_of(lvd_load_acquire_ptr(&all.table), thread) : NULL;
-  return l && lvd_lease_wanted(l);
+bool lvd_lease_is_contended(const lvd_leased *thread) {
+  const lvd_lease *l = thread->in ? lease_of(lvd_load_acquire_ptr(&client.table), thread) : NULL;
+  return l && lvd_lease_has_waiters(l);
 }
 
 void lvd_lease_tick(lvd_leased *thread) {
@@ -275,16 +276,17 @@ void lvd_lease_tick(lvd_leased *thread) {
   if (!l) return;
   begin(thread);
   uint64_t now = lvd_os_now_ns();
-  if (lvd_lease_is(l, all.me)) {
-    if (!lvd_lease_wanted(l)) return;
+  if (lvd_lease_is_held_by(l, client.slot)) {
+    if (!lvd_lease_has_waiters(l)) return;
     uint64_t had = now - lvd_load_relaxed_u64(&l->since);
     if (had < TURN_NS) {
       lvd_os_thread_migrate(thread->cpu);
       lvd_os_tick_timer_once((int64_t)(TURN_NS - had));
       return;
     }
-    if (!lvd_lease_hand_over(l, all.me, now)) return;
-  } else if (thread->first && now - thread->woke_ns < TURN_NS && !lvd_lease_take(l, all.me, now)) {
+    if (!lvd_lease_hand_over(l, client.slot, now)) return;
+  } else if (thread->first && now - thread->woke_ns < TURN_NS &&
+             !lvd_lease_take(l, client.slot, now)) {
     lvd_os_tick_timer_once((int64_t)(TURN_NS - (now - thread->woke_ns)));
     return;
   }
@@ -292,9 +294,9 @@ void lvd_lease_tick(lvd_leased *thread) {
 }
 
 void lvd_leases_child_begins(void) {
-  if (all.file >= 0) lvd_os_close(all.file); /* the locks belong to the parent and stay */
-  memset(&all, 0, sizeof all);
-  all.file = -1;
+  if (client.file >= 0) lvd_os_close(client.file); /* the locks belong to the parent and stay */
+  memset(&client, 0, sizeof client);
+  client.file = -1;
 }
 
 /* ---- the host -------------------------------------------------------------------------------- */
@@ -305,11 +307,11 @@ static lvd_status fill_table(void) {
   lvd_lease lease = {.slots = LVD_LEASE_SLOTS};
   memcpy(head.magic, magic, sizeof magic);
   if (head.cores > CORES_MAX) head.cores = CORES_MAX;
-  lvd_status status = lvd_os_file_clear(all.file, size_of(head.cores));
+  lvd_status status = lvd_os_file_clear(client.file, size_of(head.cores));
   bool written = status == LVD_OK;
   for (uint32_t i = 0; written && i < head.cores; i++)
-    written = lvd_os_file_write(all.file, size_of(i), &lease, sizeof lease);
-  written = written && lvd_os_file_write(all.file, 0, &head, sizeof head);
+    written = lvd_os_file_write(client.file, size_of(i), &lease, sizeof lease);
+  written = written && lvd_os_file_write(client.file, 0, &head, sizeof head);
   return written ? LVD_OK : status == LVD_OK ? LVD_E_SYSTEM : status;
 }
 
@@ -317,13 +319,13 @@ static lvd_status fill_table(void) {
 static lvd_status make_table(int directory, const char *name) {
   enum { ATTEMPTS_MAX = 16 };
   for (int i = 0; i < ATTEMPTS_MAX; i++) {
-    lvd_status status = lvd_os_file_open(directory, name, &all.file);
+    lvd_status status = lvd_os_file_open(directory, name, &client.file);
     if (status != LVD_OK) return status;
-    if (!lvd_os_file_lock_acquire(all.file, HOST, false)) return LVD_E_STATE;
+    if (!lvd_os_file_lock_acquire(client.file, HOST, false)) return LVD_E_STATE;
     /* An earlier host may just have removed it, or may have been killed. */
-    if (!lvd_os_file_is_removed(all.file)) return map() ? LVD_OK : fill_table();
-    lvd_os_close(all.file);
-    all.file = -1;
+    if (!lvd_os_file_is_removed(client.file)) return map() ? LVD_OK : fill_table();
+    lvd_os_close(client.file);
+    client.file = -1;
   }
   return LVD_E_SYSTEM;
 }
@@ -332,37 +334,37 @@ lvd_status lvd_leases_begin(void) {
   int directory;
   const char *name = name_of();
   if (!name) return LVD_E_NOT_FOUND;
-  lvd_os_lock(&all.lock);
+  lvd_os_lock(&client.lock);
   stop_taking_part();
   lvd_status status = lvd_os_directory_open(-1, &directory);
   if (status == LVD_OK) {
     status = make_table(directory, name);
     if (status == LVD_OK) status = take_part();
-    all.host = status == LVD_OK;
+    client.host = status == LVD_OK;
     if (status != LVD_OK) stop_taking_part();
     lvd_os_close(directory);
   }
-  lvd_os_unlock(&all.lock);
+  lvd_os_unlock(&client.lock);
   return status;
 }
 
 void lvd_leases_end(void) {
   int directory;
-  lvd_os_lock(&all.lock);
-  if (all.host) {
+  lvd_os_lock(&client.lock);
+  if (client.host) {
     if (lvd_os_directory_open(-1, &directory) == LVD_OK) {
       lvd_os_directory_remove(directory, name_of());
       lvd_os_close(directory);
     }
     stop_taking_part();
   }
-  lvd_os_unlock(&all.lock);
+  lvd_os_unlock(&client.lock);
 }
 
 lvd_status lvd_leases_read(lvd_lease_core *core, uint32_t *count) {
-  const lvd_lease_table *t = lvd_load_acquire_ptr(&all.table);
+  const lvd_lease_table *t = lvd_load_acquire_ptr(&client.table);
   uint32_t found = 0;
-  for (uint32_t i = 0; t && i < all.cores; i++) {
+  for (uint32_t i = 0; t && i < client.cores; i++) {
     const lvd_lease *l = &t->lease[i];
     if (!lvd_load_relaxed_u64(&l->since)) continue;
     if (found < *count)

@@ -32,7 +32,7 @@ void lvd_lease_end(lvd_leased *thread);
 /* Called at a tick of the thread's CPU-time timer, in a signal handler. */
 void lvd_lease_tick(lvd_leased *thread);
 /* Should the thread sleep rather than poll, because another process waits for its core? */
-bool lvd_lease_sought(const lvd_leased *thread);
+bool lvd_lease_is_contended(const lvd_leased *thread);
 /* Called in the child after fork(2): the other threads of the process do not exist there. */
 void lvd_leases_child_begins(void);
 

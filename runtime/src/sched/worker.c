@@ -406,7 +406,7 @@ static int32_t leased_core(const lvd_worker *w) { return w->index < w->rt->worke
 
 static void idle(lvd_worker *w) {
   lvd_worker_set_current_app(w, NULL);
-  bool lease_wanted = lvd_lease_sought(&w->leased);
+  bool lease_wanted = lvd_lease_is_contended(&w->leased);
   uint64_t spin = lease_wanted ? 0 : lvd_spin_us(w->rt) * UINT64_C(1000);
   uint64_t start = lvd_os_ticks(), now = start;
   for (uint32_t looks = 0; spin; looks++) {
