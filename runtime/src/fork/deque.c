@@ -206,7 +206,7 @@ static void serve(lvd_fork_state *f, lvd_deque *d, const lvd_fork *head) {
   }
   /* A woken worker requests work when it runs, and the owner may be in a long call by then: so
    * the request is made for it. */
-  if (LVD_UNLIKELY(lvd_forks_coming(f)) && !lvd_deque_has(d)) {
+  if (LVD_UNLIKELY(lvd_forks_are_waking(f)) && !lvd_deque_has(d)) {
     lvd_store_relaxed_u32(&d->asked, 1);
     lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
   }

@@ -79,9 +79,9 @@ typedef struct lvd_fork_set {
   lvd_aptr spare;                               /* pooled deques; under lvd_forks_lock */
   LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 sleepers; /* number of workers that sleep and would steal */
   /* Number of woken workers that have not looked for work yet. */
-  lvd_a32 coming;
-  /* Ticks: when a worker with LVD_ABSTAINS was last woken to check its state. */
-  lvd_a64 abstainer_woken_at;
+  lvd_a32 waking;
+  /* Ticks: when a worker with LVD_LENT was last woken to check its state. */
+  lvd_a64 lent_worker_woken_at;
   LVD_ALIGNED(LVD_CACHE_LINE) lvd_a32 deques;
   lvd_aptr deque[LVD_DEQUES];
 } lvd_fork_set;
@@ -177,7 +177,7 @@ bool lvd_forks_alone(void); /* whether there is at most one runtime */
 /* A thread of the program may have moved to another core. */
 void lvd_fork_proxy_poll(lvd_fork_state *f);
 void lvd_fork_proxy_leave(lvd_fork_state *f);
-/* Wakes a worker in LVD_ABSTAINS, to check whether it may steal again. */
+/* Wakes a worker in LVD_LENT, to check whether it may steal again. */
 bool lvd_fork_proxy_wake(lvd_worker *w);
 /* Does a thread of the program compute in the place of `w`? Measured at intervals. */
 bool lvd_fork_proxy_is_taken(lvd_worker *w);
@@ -187,21 +187,21 @@ bool lvd_fork_proxy_is_taken(lvd_worker *w);
 /* Values of a worker's `fork_sleeps`. */
 enum {
   LVD_AWAKE = 0,
-  LVD_SLEEPS = 1,   /* it sleeps, and would steal */
-  LVD_ABSTAINS = 2, /* it does not steal: a thread of the program has its place */
-  LVD_COMES = 3     /* woken by a fork, and not running yet */
+  LVD_SLEEPS = 1, /* it sleeps, and would steal */
+  LVD_LENT = 2,   /* it does not steal: a thread of the program has its place */
+  LVD_WAKING = 3  /* woken by a fork, and not running yet */
 };
 
 /* Sets `fork_sleeps` of `w`, and the counts that depend on it. */
 static inline void lvd_sleeps_set(lvd_fork_set *forks, lvd_worker *w, uint32_t sleeps) {
   uint32_t was = lvd_exchange_relaxed_u32(&w->fork_sleeps, sleeps);
   if (was == LVD_SLEEPS) lvd_add_relaxed_u32(&forks->sleepers, UINT32_MAX);
-  if (was == LVD_COMES) lvd_add_relaxed_u32(&forks->coming, UINT32_MAX);
+  if (was == LVD_WAKING) lvd_add_relaxed_u32(&forks->waking, UINT32_MAX);
 }
 
 /* Is a woken worker about to look for public slots? */
-static inline bool lvd_forks_coming(const lvd_fork_state *f) {
-  return !lvd_load_relaxed_u32(&f->gone) && lvd_load_relaxed_u32(&f->forks->coming) != 0;
+static inline bool lvd_forks_are_waking(const lvd_fork_state *f) {
+  return !lvd_load_relaxed_u32(&f->gone) && lvd_load_relaxed_u32(&f->forks->waking) != 0;
 }
 /* A slot has become public: wakes a sleeping worker. True: there are more. */
 bool lvd_forks_wake(lvd_fork_state *by);

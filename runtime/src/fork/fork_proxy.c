@@ -5,21 +5,21 @@
  * than cores. While the thread waits, the worker has its core back.
  *
  * Pairs of orders
- *   abstain: fork_sleeps, [fence], look at the thread <> leave, wait: proxy or sleeps, [fence],
+ *   lend: fork_sleeps, [fence], look at the thread <> leave, wait: proxy or sleeps, [fence],
  *                                                          load fork_sleeps
- *   take: a forker, cas_release proxy -> abstain: load_acquire */
+ *   take: a forker, cas_release proxy -> lend: load_acquire */
 #include "fork.h"
 
 enum { CHECK_NS = 1000000 };
 
 /* ---- the thread's side ----------------------------------------------------------------------- */
 
-/* Wakes a worker in LVD_ABSTAINS, to check whether it may steal again. */
+/* Wakes a worker in LVD_LENT, to check whether it may steal again. */
 bool lvd_fork_proxy_wake(lvd_worker *w) {
-  uint32_t abstains = LVD_ABSTAINS;
+  uint32_t lent = LVD_LENT;
   lvd_fence_seq_cst();
-  if (lvd_load_relaxed_u32(&w->fork_sleeps) != LVD_ABSTAINS ||
-      !lvd_cas_relaxed_u32(&w->fork_sleeps, &abstains, LVD_AWAKE))
+  if (lvd_load_relaxed_u32(&w->fork_sleeps) != LVD_LENT ||
+      !lvd_cas_relaxed_u32(&w->fork_sleeps, &lent, LVD_AWAKE))
     return false;
   lvd_forks_notify(w);
   return true;
@@ -40,7 +40,7 @@ static bool take_place(lvd_fork_state *f, lvd_worker *w) {
     return false;
   lvd_fork_proxy_leave(f);
   f->place = w->index;
-  lvd_sleeps_set(f->forks, w, LVD_ABSTAINS);
+  lvd_sleeps_set(f->forks, w, LVD_LENT);
   lvd_lease_enter(&f->leased, w->cpu);
   return true;
 }

@@ -107,7 +107,7 @@ static lvd_fork_set *forks_to_look_at(const lvd_worker *w) {
   return forks && w->index < w->rt->workers && lvd_load_relaxed_u32(&w->available) ? forks : NULL;
 }
 
-static bool look(lvd_worker *w, lvd_fork_state *f) {
+static bool steal_or_request(lvd_worker *w, lvd_fork_state *f) {
   lvd_fork_set *forks = f->forks;
   uint32_t n = lvd_deques_of(forks);
   if (!n) return false;
@@ -123,31 +123,31 @@ static bool look(lvd_worker *w, lvd_fork_state *f) {
 }
 
 /* A woken worker has looked for work, or will not. */
-static void has_woken(lvd_worker *w) {
-  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&w->fork_sleeps) == LVD_COMES))
+static void end_waking(lvd_worker *w) {
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&w->fork_sleeps) == LVD_WAKING))
     lvd_sleeps_set(lvd_load_relaxed_ptr(&w->rt->forks), w, LVD_AWAKE);
 }
 
 bool lvd_forks_poll(lvd_worker *w) {
   lvd_fork_state *f =
       forks_to_look_at(w) && !lvd_fork_proxy_is_taken(w) ? lvd_fork_state_self() : NULL;
-  bool found = f && look(w, f);
-  has_woken(w);
+  bool found = f && steal_or_request(w, f);
+  end_waking(w);
   return found;
 }
 
 bool lvd_forks_before_sleep(lvd_worker *w, int64_t *most) {
-  has_woken(w);
+  end_waking(w);
   lvd_fork_set *forks = forks_to_look_at(w);
   if (!forks) return false;
   lvd_fork_state *f = lvd_fork_state_self();
   if (!f) return false;
   if (lvd_fork_proxy_is_taken(w)) {
-    lvd_store_relaxed_u32(&w->fork_sleeps, LVD_ABSTAINS);
+    lvd_store_relaxed_u32(&w->fork_sleeps, LVD_LENT);
     lvd_fence_seq_cst();
     if (!lvd_fork_proxy_is_taken(w)) { /* the thread has just left, or waits */
       lvd_store_relaxed_u32(&w->fork_sleeps, LVD_AWAKE);
-      return look(w, f);
+      return steal_or_request(w, f);
     }
     for (uint32_t i = 0, n = lvd_deques_of(forks); i < n; i++)
       if (lvd_deque_has(lvd_deque_of(forks, i))) *most = RECHECK_NS;
@@ -156,28 +156,28 @@ bool lvd_forks_before_sleep(lvd_worker *w, int64_t *most) {
   lvd_store_relaxed_u32(&w->fork_sleeps, LVD_SLEEPS);
   lvd_add_relaxed_u32(&forks->sleepers, 1);
   lvd_fence_seq_cst();
-  if (!look(w, f)) return false;
+  if (!steal_or_request(w, f)) return false;
   lvd_forks_after_sleep(w);
   return true;
 }
 
 bool lvd_forks_may_sleep(const lvd_worker *w) {
   uint32_t sleeps = lvd_load_relaxed_u32(&w->fork_sleeps);
-  return !forks_to_look_at(w) || sleeps == LVD_SLEEPS || sleeps == LVD_ABSTAINS;
+  return !forks_to_look_at(w) || sleeps == LVD_SLEEPS || sleeps == LVD_LENT;
 }
 
 void lvd_forks_after_sleep(lvd_worker *w) {
   uint32_t sleeps = lvd_load_relaxed_u32(&w->fork_sleeps);
-  if (sleeps == LVD_AWAKE || sleeps == LVD_COMES) return;
+  if (sleeps == LVD_AWAKE || sleeps == LVD_WAKING) return;
   lvd_sleeps_set(lvd_load_relaxed_ptr(&w->rt->forks), w, LVD_AWAKE);
 }
 
-/* All sleeping workers are in LVD_ABSTAINS: wakes one at intervals, to check whether its thread
+/* All sleeping workers are in LVD_LENT: wakes one at intervals, to check whether its thread
  * still computes. */
-static void wake_abstainer(lvd_fork_set *forks) {
-  uint64_t now = lvd_os_ticks(), last = lvd_load_relaxed_u64(&forks->abstainer_woken_at);
+static void wake_lent_worker(lvd_fork_set *forks) {
+  uint64_t now = lvd_os_ticks(), last = lvd_load_relaxed_u64(&forks->lent_worker_woken_at);
   if (lvd_os_ticks_to_ns(now - last) < RECHECK_NS) return;
-  lvd_store_relaxed_u64(&forks->abstainer_woken_at, now);
+  lvd_store_relaxed_u64(&forks->lent_worker_woken_at, now);
   for (uint32_t i = 0; i < forks->rt->workers; i++)
     if (lvd_fork_proxy_wake(&forks->rt->worker[i])) return;
 }
@@ -186,9 +186,9 @@ static void wake_abstainer(lvd_fork_set *forks) {
 static bool wake(lvd_fork_set *forks, lvd_worker *w, bool *more) {
   uint32_t sleeps = LVD_SLEEPS;
   if (lvd_load_relaxed_u32(&w->fork_sleeps) != LVD_SLEEPS ||
-      !lvd_cas_relaxed_u32(&w->fork_sleeps, &sleeps, LVD_COMES))
+      !lvd_cas_relaxed_u32(&w->fork_sleeps, &sleeps, LVD_WAKING))
     return false;
-  lvd_add_relaxed_u32(&forks->coming, 1);
+  lvd_add_relaxed_u32(&forks->waking, 1);
   *more = lvd_add_relaxed_u32(&forks->sleepers, UINT32_MAX) > 1;
   lvd_forks_notify(w);
   return true;
@@ -204,9 +204,9 @@ bool lvd_forks_wake(lvd_fork_state *by) {
    * computes. */
   if (by->place != LVD_NOWHERE &&
       lvd_load_relaxed_u32(&rt->worker[by->place].fork_sleeps) == LVD_SLEEPS)
-    lvd_sleeps_set(forks, &rt->worker[by->place], LVD_ABSTAINS);
+    lvd_sleeps_set(forks, &rt->worker[by->place], LVD_LENT);
   if (!lvd_load_relaxed_u32(&forks->sleepers)) {
-    wake_abstainer(forks);
+    wake_lent_worker(forks);
     return false;
   }
   bool more = false;

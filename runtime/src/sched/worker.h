@@ -145,7 +145,7 @@ struct lvd_worker {
   /* ---- Forks (fork.h). */
   struct lvd_fork_state *forker; /* its fork state, from the runtime's first fork on */
   lvd_fork *fork_base;           /* lvd_forks.head while no fork is open */
-  lvd_a32 fork_sleeps;           /* LVD_AWAKE, _SLEEPS, _COMES or _ABSTAINS */
+  lvd_a32 fork_sleeps;           /* LVD_AWAKE, _SLEEPS, _WAKING or _LENT */
   lvd_aptr proxy;   /* fork state of the program's thread that computes in its place; null: none */
   void *proxy_seen; /* `proxy` at the last check (fork_proxy.c) */
   uint64_t proxy_checked_ns,
