@@ -338,6 +338,15 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
 
 /* ---- the loop ----------------------------------------------------------------------------- */
 
+/* Takes the entity that runs next from its queue; null: none is ready. *queue: the index of that
+ * queue; *ready_classes: which classes of its level had entities. */
+static lvd_entity *pick_next(lvd_worker *w, uint32_t *queue, uint32_t *ready_classes) {
+  if (!w->ready_queues) return NULL;
+  *queue = lvd_ready_pick_queue(w);
+  *ready_classes = lvd_ready_of_level(w, *queue);
+  return lvd_queue_take_at(w, *queue);
+}
+
 /* Sets an entity aside that may not run now. True: `e` may run. */
 static bool may_run(lvd_worker *w, lvd_entity *e) {
   lvd_app *app = e->app;
@@ -383,7 +392,7 @@ static bool needs_handling(const lvd_worker *w, const lvd_entity *e) {
 /* Entities in other queues than the next one may not run while that has work. Those that are to
  * be migrated, ended or held are handled here nevertheless. */
 static void handle_waiting(lvd_worker *w) {
-  uint32_t next_place = lvd_ready_next(w), ready = w->ready_queues;
+  uint32_t next_place = lvd_ready_pick_queue(w), ready = w->ready_queues;
   for (uint32_t place = 0; place < LVD_Q_COUNT; place++) {
     if (place == next_place || !(ready & (1u << place))) continue;
     lvd_entity *e = w->ready[place].first, *next;
@@ -488,9 +497,8 @@ void lvd_worker_main(void *argument) {
     if (w->ending) break;
     lvd_actor_timers_expire(w, now);
     lvd_inbox_drain(w);
-    uint32_t place = w->ready_queues ? lvd_ready_next(w) : 0;
-    uint32_t ready_classes = lvd_ready_of_level(w, place);
-    lvd_entity *e = w->ready_queues ? lvd_queue_take_at(w, place) : NULL;
+    uint32_t place = 0, ready_classes = 0;
+    lvd_entity *e = pick_next(w, &place, &ready_classes);
     if (!e) {
       lvd_ready_idle(w);
       uint64_t awake = now - lvd_worker_slept_ticks(w);
