@@ -202,9 +202,9 @@ LVD_API lvd_status lvd_app_set_data_successor(lvd_app *app, lvd_app *old);
  * code of `old` free that data, so this code must stay loaded. */
 LVD_API bool lvd_app_has_unclaimed_data(lvd_app *app);
 
-/* Holds the sources (`rests`), or lets them go: while they are held, actors without inputs begin no
- * firing, and all others continue until nothing is left to do. Returns at once. */
-LVD_API lvd_status lvd_app_hold_sources(lvd_app *app, bool rests);
+/* Holds the sources if `hold` is set, else lets them go: while they are held, actors without inputs
+ * begin no firing, and all others continue until nothing is left to do. Returns at once. */
+LVD_API lvd_status lvd_app_hold_sources(lvd_app *app, bool hold);
 
 /* Stops the application between two firings; lvd_app_wait then returns LVD_E_STOPPED. A system
  * call in which an actor or native blocks for 100 ms or more is interrupted by a signal (EINTR),

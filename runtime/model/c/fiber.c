@@ -181,7 +181,7 @@ void model_move_to(model_world *m, uint32_t fiber, uint32_t worker) {
 /* As the reaper ends an application, which no worker has been asked about yet. */
 void model_end(model_world *m, uint32_t why) {
   lvd_app_end(&m->app, (lvd_status)why);
-  lvd_fibers_end(&m->app);
+  lvd_fibers_cancel_and_wait(&m->app);
 }
 /* The stream is full, of `count`. */
 void model_fill(model_world *m) {

@@ -387,7 +387,7 @@ pub const KEPT_ORDERS: &[Kept] = &[
     kept("src/sched/fiber_start.c", "lvd_fiber_begin", "lvd_store_release_u32", "lvd_store_relaxed_u32",
         "for lvd_fibers_each, and what that reads next it reads unwatched (LVD_RACY_READ)"),
     kept("src/sched/app_liveness.c", "uncount_fibers", "lvd_add_release_u32", "lvd_add_relaxed_u32",
-        "fibers_end reads this count alone; in the checks `live` is released after it"),
+        "cancel_and_wait reads this count alone; in the checks `live` is released after it"),
     kept("src/app/app_open.c", "lvd_app_close", "lvd_store_release_u32", "lvd_store_relaxed_u32",
         "no check closes an application: a thread that sees it closed must see the fibers started before"),
     kept("src/sched/fiber.c", "may_follow", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",

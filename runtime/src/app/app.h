@@ -26,7 +26,7 @@ void lvd_app_wait_inactive(lvd_app *app);
 /* ---- app_fibers.c ---------------------------------------------------------------------------- */
 
 /* Cancels all of its fibers, and waits until they have returned. */
-void lvd_fibers_end(lvd_app *app);
+void lvd_fibers_cancel_and_wait(lvd_app *app);
 
 /* ---- quiescence.c ---------------------------------------------------------------------------- */
 

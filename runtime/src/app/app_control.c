@@ -194,11 +194,11 @@ static lvd_status hold_sources(lvd_app *app, uint32_t how) {
   return LVD_OK;
 }
 
-lvd_status lvd_app_hold_sources(lvd_app *app, bool rests) {
+lvd_status lvd_app_hold_sources(lvd_app *app, bool hold) {
   LVD_NO_ABANDON;
   if (!app) return LVD_E_ARGUMENT;
-  return rests ? hold_sources(app, LVD_PAUSE_RESTING_SOURCES)
-               : let_go(app, LVD_PAUSE_RESTING_SOURCES);
+  return hold ? hold_sources(app, LVD_PAUSE_RESTING_SOURCES)
+              : let_go(app, LVD_PAUSE_RESTING_SOURCES);
 }
 
 static lvd_status drain_program(lvd_app *app) {

@@ -2,13 +2,14 @@
 /* The fibers of an application: how they are cancelled, waited for, and counted.
  *
  * Pairs of orders
- *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
- *   put_away: fibers - 1 (release, app_liveness.c) -> fibers_end: fibers (acquire)
+ *   announce: fibers + 1, [fence], load phase
+ *                                        <> cancel_and_wait: phase ENDING, [fence], load fibers
+ *   put_away: fibers - 1 (release, app_liveness.c) -> cancel_and_wait: fibers (acquire)
  *                                      none of the application's fibers runs any more */
 #include "../stream/stream.h"
 #include "app.h"
 
-void lvd_fibers_end(lvd_app *app) {
+void lvd_fibers_cancel_and_wait(lvd_app *app) {
   lvd_fence_seq_cst();
   uint32_t left;
   while ((left = lvd_load_acquire_u32(&app->fibers)) != 0) {

@@ -116,7 +116,7 @@ static void finish(lvd_app *app) {
   lvd_calls_recall(app);
   lvd_stacks_abandon_forks(app);
   do { /* a thief may have been under way, and have made a fiber of a stolen task */
-    lvd_fibers_end(app);
+    lvd_fibers_cancel_and_wait(app);
     lvd_app_wait_inactive(app);
   } while (lvd_load_acquire_u32(&app->fibers));
   lvd_status outcome = lvd_app_exit_status(app);

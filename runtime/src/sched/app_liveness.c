@@ -11,7 +11,7 @@
  *
  * Pairs of orders
  *   rest:  add_release live -> quiet: load_acquire live           what the actors left behind
- *   ended: add_release fibers -> fibers_end: load_acquire fibers  nothing of them runs */
+ *   ended: add_release fibers -> cancel_and_wait: load_acquire fibers  nothing of them runs */
 #include "sched.h"
 
 enum { OWED_MAX = 1 << 16 /* the counts have 32 bits */ };

@@ -147,7 +147,7 @@ bool lvd_entity_wake(lvd_waiter *waiter) {
 
 /* Is any of what `e` waits for available? Called by its owner. */
 bool lvd_entity_can_go_on(lvd_entity *e) {
-  if (e->is_fiber) return lvd_fiber_can_go_on(e);
+  if (e->is_fiber) return lvd_fiber_can_resume(e);
   const lvd_actor_class *cls = e->actor.cls;
   for (uint32_t i = 0; i < cls->inputs; i++) {
     lvd_consumer *c = &e->actor.in[i];
@@ -200,7 +200,7 @@ bool lvd_entity_park(lvd_worker *w, lvd_entity *e) {
 void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target) {
   lvd_assert(target < lvd_worker_total(e->app->rt) && lvd_load_relaxed_u32(&e->worker) == w->index);
   lvd_pending_park_remove(w, e);
-  if (e->is_fiber) lvd_fiber_moves(w, e);
+  if (e->is_fiber) lvd_fiber_remove_timer(w, e);
   lvd_worker *to = &e->app->rt->worker[target];
   uint32_t sleep;
   lvd_add_relaxed_u32(&e->app->live, 1);

@@ -19,7 +19,7 @@
  *                                               F2
  *   resume: paused (release, app_control.c) -> may_follow: paused (acquire)
  *                                               what was done while the application was paused
- *   put_away: fibers - 1 (release, app_liveness.c) -> fibers_end: fibers (acquire)
+ *   put_away: fibers - 1 (release, app_liveness.c) -> cancel_and_wait: fibers (acquire)
  *                                               none of the application's fibers runs any more */
 #include "fiber.h"
 #include "../../platform/exceptions.h"
@@ -247,7 +247,7 @@ static lvd_status interrupted(const lvd_fiber *f) {
   return lvd_app_exit_status(f->entity.app) == LVD_E_DEADLOCK ? LVD_E_DEADLOCK : LVD_E_STOPPED;
 }
 
-bool lvd_fiber_can_go_on(lvd_entity *e) {
+bool lvd_fiber_can_resume(lvd_entity *e) {
   lvd_fiber *f = fiber_of(e);
   for (uint32_t i = 0; i < f->wants; i++)
     if (lvd_wait_item_look(&f->want[i]) != LVD_E_TIMEOUT) return true;
@@ -261,7 +261,7 @@ bool lvd_entity_is_pinned(const lvd_entity *e) {
   return f && (f->forks || f->interrupted);
 }
 
-void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) {
+void lvd_fiber_remove_timer(lvd_worker *w, lvd_entity *e) {
   lvd_timer_remove(&w->timers, &fiber_of(e)->timer);
 }
 

@@ -9,7 +9,8 @@
  *                                                              F1 of fiber.c (park_barrier.c)
  *   start: state IDLE (release)      -> each: state (acquire)  the fiber's application
  *   end: event told (release)        -> join: event wait (acquire)                      F2
- *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers */
+ *   announce: fibers + 1, [fence], load phase
+ *                                        <> cancel_and_wait: phase ENDING, [fence], load fibers */
 #include "no_abandon.h"
 #include "ready_queue.h"
 

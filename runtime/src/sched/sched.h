@@ -120,7 +120,7 @@ void lvd_event_complete(lvd_event *e, uint32_t data);
 /* ---- fiber.c -------------------- */
 
 uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now);
-bool lvd_fiber_can_go_on(lvd_entity *e);
+bool lvd_fiber_can_resume(lvd_entity *e);
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_wait_item *want, uint32_t count,
                           int64_t timeout_ns, uint32_t *which);
 bool lvd_fiber_is_of_thread(const lvd_entity *e);
@@ -129,7 +129,7 @@ bool lvd_entity_is_pinned(const lvd_entity *e);
 /* In a signal handler, on the stack of the running fiber: suspends it, behind all ready
  * entities. */
 void lvd_fiber_preempted(void);
-void lvd_fiber_moves(lvd_worker *w, lvd_entity *e); /* before it leaves `w` */
+void lvd_fiber_remove_timer(lvd_worker *w, lvd_entity *e); /* before it leaves `w` */
 
 /* ---- fiber_pool.c -------------------- */
 

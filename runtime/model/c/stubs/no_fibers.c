@@ -13,7 +13,7 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
   (void)w, (void)e;
   return now;
 }
-bool lvd_fiber_can_go_on(lvd_entity *e) { return e == NULL; }
+bool lvd_fiber_can_resume(lvd_entity *e) { return e == NULL; }
 lvd_fiber *lvd_fiber_self(void) { return NULL; }
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_wait_item *want, uint32_t count,
                           int64_t timeout_ns, uint32_t *which) {
@@ -21,7 +21,7 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_wait_item *want, uint32_t coun
   abort();
 }
 void lvd_fiber_preempted(void) {}
-void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }
+void lvd_fiber_remove_timer(lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }
 uint64_t lvd_actor_timers_next(const lvd_worker *w) {
   (void)w;
   return 0;
@@ -30,7 +30,7 @@ void lvd_actor_timers_expire(lvd_worker *w, uint64_t now) { (void)w, (void)now; 
 void lvd_actor_timers_request_yield(lvd_worker *w, const lvd_entity *e, uint64_t now) {
   (void)w, (void)e, (void)now;
 }
-void lvd_fibers_end(lvd_app *app) { (void)app; }
+void lvd_fibers_cancel_and_wait(lvd_app *app) { (void)app; }
 bool lvd_app_is_deadlocked(lvd_app *app) {
   (void)app;
   return false;
