@@ -212,7 +212,7 @@ impl Balancer {
     /// from a long firing. It would do so again, so the waiting time grows each time. If it undoes
     /// a move of the balancer before its effect was checked, the move counts as failed.
     pub fn set_placement(&mut self, placement: Placement) {
-        self.go(placement);
+        self.adopt_placement(placement);
         self.predicted = None;
         // After a long calm the earlier moves do not matter.
         if self.since_move > WAIT_MAX {
@@ -307,7 +307,7 @@ impl Balancer {
     }
 
     /// Continues with another placement. The mean demand of the actors stays valid, so it is kept.
-    fn go(&mut self, placement: Placement) {
+    fn adopt_placement(&mut self, placement: Placement) {
         let before = self.local_placement();
         self.placement = placement;
         let seats = self.local_placement();
@@ -374,7 +374,7 @@ impl Balancer {
             self.hysteresis.record_move(&self.placement, &better);
         }
         self.predicted = Some(then);
-        self.go(better);
+        self.adopt_placement(better);
         self.since_move = Duration::ZERO;
         self.wait = self.wait.max(self.usual_wait());
         moves
