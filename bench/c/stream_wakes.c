@@ -77,9 +77,9 @@ int main(int argc, char **argv) {
   for (uint64_t i = 0; i < count; i++) expected += (uint32_t)i;
   bench_expect("the sum", sum, expected);
   /* Both ends wait through the sleepers of the stream, which count. */
-  bench_say("wakes", (double)(((lvd_wait_point *)stream->put.self)->sleeps +
-                              ((lvd_wait_point *)stream->get.self)->sleeps));
-  bench_say("woken", (double)(stream->put.wakes + stream->get.wakes));
+  bench_say("wakes", (double)(((lvd_wait_point *)stream->producer.self)->sleeps +
+                              ((lvd_wait_point *)stream->consumer.self)->sleeps));
+  bench_say("woken", (double)(stream->producer.wakes + stream->consumer.wakes));
   bench_say("threshold", in_force);
   lvd_app_close(app);
   must(lvd_app_wait(app, -1), "lvd_app_wait");

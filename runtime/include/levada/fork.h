@@ -114,7 +114,7 @@ typedef struct lvd_fork_thread {
   LVD_ALIGNED(64) lvd_fork *head; /* the next slot */
   uint32_t stolen;                /* result of lvd_stolen */
   /* Thieves write the next two; they are two cache lines away from the owner's. */
-  LVD_ALIGNED(64) unsigned char apart[64];
+  LVD_ALIGNED(64) unsigned char padding[64];
   LVD_ALIGNED(64) lvd_aptr limit; /* end of the slots; 0: work is requested, or no deque yet */
   lvd_aptr floor;                 /* first private slot; end of memory: work is requested */
 } lvd_fork_thread;

@@ -18,7 +18,7 @@ static volatile line *memory;
 static uint64_t lines, seed = 88172645463325252u;
 static bool evicts;
 static uint64_t recent[RECENT];
-static volatile unsigned hooks, within;
+static volatile unsigned hooks, in_hook;
 
 static bool is_dirty(uint64_t at) {
   for (int i = 0; i < WORDS; i++)
@@ -74,15 +74,15 @@ static void each(const void *from, size_t size, void (*what)(uint64_t at)) {
   uintptr_t offset = (uintptr_t)from - (uintptr_t)view;
   if (size == 0) return;
   if (offset / LVD_CACHE_LINE >= lines || (offset + size - 1) / LVD_CACHE_LINE >= lines) abort();
-  unsigned outer = within;
-  within = 1;
+  unsigned outer = in_hook;
+  in_hook = 1;
   hooks++;
   uint64_t first = offset / LVD_CACHE_LINE, last = (offset + size - 1) / LVD_CACHE_LINE;
   for (uint64_t at = first; at <= last; at++) what(at);
   uint64_t r = next_random(); /* touched lines are remembered for long */
   if (r % 8 == 0) recent[(r >> 8) % RECENT] = r >> 63 ? first : last;
   if (evicts && !outer) evict();
-  within = outer;
+  in_hook = outer;
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -101,4 +101,4 @@ void lvd_native_caches_begin(void *at, void *behind, size_t size, bool may_evict
   if (base == MAP_FAILED) abort();
 }
 
-void lvd_native_caches_again(void) { within = 0; }
+void lvd_native_caches_again(void) { in_hook = 0; }

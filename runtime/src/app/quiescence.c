@@ -112,7 +112,7 @@ static bool notify_end(lvd_app *app, const lvd_external_end *o) {
 
 /* Nothing is ready or in transit: no other thread touches the entities. */
 static void decide(lvd_app *app) {
-  bool told = false;
+  bool woken = false;
   bool fibers = lvd_load_acquire_u32(&app->fibers);
   if (!fibers_rest(app)) return;
   for (uint32_t i = 0; i < app->external_ends; i++) {
@@ -121,12 +121,12 @@ static void decide(lvd_app *app) {
     const lvd_a32 *state = o->producer ? &ch->state : &ch->consumer[o->index].state;
     if (lvd_load_relaxed_u32(state) == LVD_OPEN) {
       if (o->producer) return; /* more may come */
-    } else if (!o->told) {
-      o->told = true;
-      told |= notify_end(app, o);
+    } else if (!o->end_notified) {
+      o->end_notified = true;
+      woken |= notify_end(app, o);
     }
   }
-  if (told) return;
+  if (woken) return;
   if (lvd_load_relaxed_u32(&app->ends_at_rest)) {
     lvd_app_end(app, LVD_OK);
     return;

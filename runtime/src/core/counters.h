@@ -29,10 +29,10 @@ static inline void lvd_count(lvd_a64 *c, uint64_t n) {
 /* Returns `is`, or the largest value reported so far if that is larger: reported counters never
  * decrease. */
 static inline uint64_t lvd_counter_monotonic(lvd_a64 *most, uint64_t is) {
-  uint64_t told = lvd_load_relaxed_u64(most);
-  while (told < is && !lvd_cas_relaxed_u64(most, &told, is)) {
+  uint64_t known = lvd_load_relaxed_u64(most);
+  while (known < is && !lvd_cas_relaxed_u64(most, &known, is)) {
   }
-  return told < is ? is : told;
+  return known < is ? is : known;
 }
 
 #endif

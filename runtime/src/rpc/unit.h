@@ -40,7 +40,7 @@ struct lvd_call {
   lvd_a32 listed_by; /* and the index there of the fiber that serves it */
   uint64_t offset;   /* of a process: position of what is too large for a record; 0: none */
   /* Written by the callee: that it has returned, with the status as data, and the result. */
-  LVD_ALIGNED(LVD_CACHE_LINE) unsigned char apart[LVD_CACHE_LINE - sizeof(lvd_wait_point)];
+  LVD_ALIGNED(LVD_CACHE_LINE) unsigned char padding[LVD_CACHE_LINE - sizeof(lvd_wait_point)];
   lvd_event returned;
   size_t result_size;
   LVD_ALIGNED(16) unsigned char result[LVD_CALL_INLINE_BYTES];

@@ -26,13 +26,13 @@ typedef struct lvd_process {
   lvd_a32 held;      /* calls that the caller has not waited for */
   /* Under the link's lock. */
   lvd_call *call[LVD_PROCESS_BUCKETS];
-  struct lvd_served *served; /* of unit_process_serve.c */
-  uint32_t served_count;
+  struct lvd_incoming_call *incoming; /* of unit_process_serve.c */
+  uint32_t incoming_count;
   /* set after each answer for a thread that waits for the calls served; or null */
   lvd_event *answered;
-  struct lvd_served *kept; /* answered meanwhile: that thread may still read them */
-  char *may_call;          /* the parent's: prefix of the procedures that the child may call */
-  lvd_aptr last_words;     /* the parent's: the child's message when it failed; or null */
+  struct lvd_incoming_call *kept; /* answered meanwhile: that thread may still read them */
+  char *may_call;      /* the parent's: prefix of the procedures that the child may call */
+  lvd_aptr last_words; /* the parent's: the child's message when it failed; or null */
   /* The child's. */
   lvd_status why; /* why it is to end: LVD_OK, LVD_E_PEER_GONE, ... */
   lvd_os_thread *watch;

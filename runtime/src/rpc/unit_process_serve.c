@@ -12,34 +12,34 @@
 enum { SERVED_CALLS_MAX = 4096 };
 
 /* A call that is served, until it has been answered. */
-typedef struct lvd_served {
+typedef struct lvd_incoming_call {
   lvd_process *process;
   lvd_procedure *procedure;
   lvd_fiber *fiber; /* once it runs */
   bool cancelled;
   lvd_event left; /* set if the fiber has failed and will not return */
   lvd_call_frame frame;
-  struct lvd_served *next, *previous;
+  struct lvd_incoming_call *next, *previous;
   LVD_ALIGNED(16) lvd_record record;
   LVD_ALIGNED(16) unsigned char result[LVD_RECORD_INLINE_BYTES];
-} served;
+} incoming_call;
 
 /* Under the lock. */
-static void take_off(lvd_process *p, served *s) {
+static void take_off(lvd_process *p, incoming_call *s) {
   if (s->previous)
     s->previous->next = s->next;
   else
-    p->served = s->next;
+    p->incoming = s->next;
   if (s->next) s->next->previous = s->previous;
-  p->served_count--;
+  p->incoming_count--;
 }
 
-static void enlist(lvd_process *p, served *s) {
+static void enlist(lvd_process *p, incoming_call *s) {
   lvd_os_lock(&p->link.lock);
-  s->next = p->served;
+  s->next = p->incoming;
   if (s->next) s->next->previous = s;
-  p->served = s;
-  p->served_count++;
+  p->incoming = s;
+  p->incoming_count++;
   lvd_os_unlock(&p->link.lock);
 }
 
@@ -49,7 +49,7 @@ static void send_status(lvd_process *p, uint32_t number, lvd_status status) {
 }
 
 /* The last access to the process, which may be freed when nothing is served any more. */
-static void answer(served *s, lvd_status status) {
+static void answer(incoming_call *s, lvd_status status) {
   lvd_process *p = s->process;
   lvd_record r = {.kind = LVD_RECORD_ANSWER, .number = s->record.number};
   size_t size = s->frame.result_size;
@@ -74,9 +74,9 @@ static void answer(served *s, lvd_status status) {
 }
 
 /* It was enlisted and could not be started, unless all remaining calls have been answered since. */
-static void refuse(lvd_process *p, const served *s, uint32_t number, lvd_status status) {
+static void refuse(lvd_process *p, const incoming_call *s, uint32_t number, lvd_status status) {
   lvd_os_lock(&p->link.lock);
-  served *listed = p->served;
+  incoming_call *listed = p->incoming;
   while (listed && listed != s) listed = listed->next;
   if (listed) take_off(p, listed);
   lvd_os_unlock(&p->link.lock);
@@ -85,7 +85,7 @@ static void refuse(lvd_process *p, const served *s, uint32_t number, lvd_status 
 }
 
 static void serve_call(void *argument) {
-  served *s = argument;
+  incoming_call *s = argument;
   lvd_fiber *self = lvd_fiber_self();
   lvd_os_lock(&s->process->link.lock);
   s->fiber = self;
@@ -103,7 +103,7 @@ static void serve_call(void *argument) {
 lvd_unit *lvd_unit_caller(void) {
   const lvd_fiber *self = lvd_fiber_self();
   if (!self || self->body != serve_call) return NULL;
-  return &((const served *)self->argument)->process->unit;
+  return &((const incoming_call *)self->argument)->process->unit;
 }
 
 /* LVD_OK: it is well-formed, and may be called. The parent is trusted. */
@@ -114,7 +114,7 @@ static lvd_status check_call(lvd_process *p, const lvd_record *r) {
   if (!p->may_call || strncmp(r->name, p->may_call, strlen(p->may_call)) != 0)
     return LVD_E_NOT_FOUND;
   lvd_os_lock(&p->link.lock);
-  uint32_t count = p->served_count;
+  uint32_t count = p->incoming_count;
   lvd_os_unlock(&p->link.lock);
   return count < SERVED_CALLS_MAX ? LVD_OK
                                   : lvd_limit("a process has too many calls to its parent open");
@@ -123,7 +123,7 @@ static lvd_status check_call(lvd_process *p, const lvd_record *r) {
 void lvd_process_take_call(lvd_process *p, const lvd_record *r) {
   lvd_link *link = &p->link;
   lvd_status status = check_call(p, r);
-  served *s = status == LVD_OK ? calloc(1, sizeof *s) : NULL;
+  incoming_call *s = status == LVD_OK ? calloc(1, sizeof *s) : NULL;
   if (!s) {
     send_status(p, r->number, status == LVD_OK ? LVD_E_MEMORY : status);
     return;
@@ -157,14 +157,14 @@ void lvd_process_take_call(lvd_process *p, const lvd_record *r) {
 }
 
 /* Under the lock. */
-static void cancel(served *s) {
+static void cancel(incoming_call *s) {
   s->cancelled = true;
   if (s->fiber) lvd_fiber_cancel(s->fiber);
 }
 
 void lvd_process_cancel_served(lvd_process *p, uint32_t number) {
   lvd_os_lock(&p->link.lock);
-  served *s = p->served;
+  incoming_call *s = p->incoming;
   while (s && s->record.number != number) s = s->next;
   if (s) cancel(s);
   lvd_os_unlock(&p->link.lock);
@@ -173,20 +173,21 @@ void lvd_process_cancel_served(lvd_process *p, uint32_t number) {
 /* Cancels all calls that are served: their results are not needed. */
 void lvd_process_cancel_all(lvd_process *p) {
   lvd_os_lock(&p->link.lock);
-  for (served *s = p->served; s; s = s->next) cancel(s);
+  for (incoming_call *s = p->incoming; s; s = s->next) cancel(s);
   lvd_os_unlock(&p->link.lock);
 }
 
-static served *first_served(lvd_process *p) {
+static incoming_call *first_incoming(lvd_process *p) {
   lvd_os_lock(&p->link.lock);
-  served *s = p->served;
+  incoming_call *s = p->incoming;
   lvd_os_unlock(&p->link.lock);
   return s;
 }
 
 /* All fibers have ended: answers the calls that failed or had not begun. */
 void lvd_process_answer_the_rest(lvd_process *p, lvd_status outcome) {
-  for (served *s; (s = first_served(p));) answer(s, outcome == LVD_OK ? LVD_E_STOPPED : outcome);
+  for (incoming_call *s; (s = first_incoming(p));)
+    answer(s, outcome == LVD_OK ? LVD_E_STOPPED : outcome);
 }
 
 /* Waits until each fiber that serves it has returned or failed. No more calls come. */
@@ -198,7 +199,7 @@ lvd_status lvd_process_await_served(lvd_process *p, int64_t timeout_ns) {
   lvd_os_lock(&p->link.lock);
   p->answered = &answered;
   while (status == LVD_OK) {
-    served *s = p->served;
+    incoming_call *s = p->incoming;
     while (s && lvd_event_is_set(&s->left)) s = s->next;
     if (!s) break;
     lvd_os_unlock(&p->link.lock);
@@ -210,11 +211,11 @@ lvd_status lvd_process_await_served(lvd_process *p, int64_t timeout_ns) {
   }
   p->answered = NULL;
   /* A thread that reports its failure may still be using it. */
-  if (status == LVD_OK && p->served) status = LVD_E_STOPPED;
-  served *kept = p->kept;
+  if (status == LVD_OK && p->incoming) status = LVD_E_STOPPED;
+  incoming_call *kept = p->kept;
   p->kept = NULL;
   lvd_os_unlock(&p->link.lock);
-  for (served *next; kept; kept = next) {
+  for (incoming_call *next; kept; kept = next) {
     next = kept->next;
     free(kept);
   }
@@ -222,13 +223,13 @@ lvd_status lvd_process_await_served(lvd_process *p, int64_t timeout_ns) {
 }
 
 bool lvd_process_is_served_by(const lvd_process *p, const lvd_fiber *fiber) {
-  for (const served *s = p->served; s; s = s->next)
+  for (const incoming_call *s = p->incoming; s; s = s->next)
     if (fiber && s->fiber == fiber) return true;
   return false;
 }
 
 void lvd_link_served(lvd_link *link, void (*visit)(uint32_t number, const lvd_fiber *fiber, void *),
                      void *argument) {
-  for (const served *s = lvd_process_of(link)->served; s; s = s->next)
+  for (const incoming_call *s = lvd_process_of(link)->incoming; s; s = s->next)
     if (s->fiber) visit(s->record.number, s->fiber, argument);
 }

@@ -43,7 +43,7 @@ typedef struct lvd_external_end {
   lvd_app *app;
   uint32_t channel, index;
   bool producer;
-  bool told; /* the other process knows that the program has ended it (deadlock/) */
+  bool end_notified; /* the other process knows that the program has ended it (deadlock/) */
   union {
     lvd_producer p;
     lvd_consumer c;

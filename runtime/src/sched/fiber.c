@@ -240,8 +240,8 @@ void lvd_fiber_main(void *argument) {
 /* Why a wait of `f` ends regardless of its wait items; LVD_OK: it does not. */
 static lvd_status interrupted(const lvd_fiber *f) {
   if (f->uninterruptible) return LVD_OK;
-  uint32_t told = lvd_load_relaxed_u32(f->cancelled);
-  if (told) return (lvd_status)told;
+  uint32_t status = lvd_load_relaxed_u32(f->cancelled);
+  if (status) return (lvd_status)status;
   uint32_t phase = lvd_load_acquire_u32(&f->entity.app->phase);
   if (phase == LVD_PHASE_RUNNING) return LVD_OK;
   return lvd_app_exit_status(f->entity.app) == LVD_E_DEADLOCK ? LVD_E_DEADLOCK : LVD_E_STOPPED;

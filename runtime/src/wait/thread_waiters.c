@@ -17,7 +17,7 @@ static void enter(lvd_thread_waiter *w, lvd_app *app, bool timed) {
   w->user = lvd_caller();
   w->thread = lvd_os_thread_id();
   w->is_deadlocked = false;
-  lvd_store_relaxed_u32(&w->told, LVD_E_TIMEOUT);
+  lvd_store_relaxed_u32(&w->forced_status, LVD_E_TIMEOUT);
   lvd_os_lock(&list.lock);
   w->serial = ++list.serial;
   w->previous = NULL;
@@ -72,7 +72,7 @@ void lvd_thread_waiter_leave(lvd_thread_waiter *w) {
 }
 
 lvd_status lvd_thread_waiter_status(const lvd_thread_waiter *w) {
-  return w->app ? (lvd_status)lvd_load_relaxed_u32(&w->told) : LVD_E_TIMEOUT;
+  return w->app ? (lvd_status)lvd_load_relaxed_u32(&w->forced_status) : LVD_E_TIMEOUT;
 }
 
 /* ---- deadlock detection --------------------------------------------------------------------- */
@@ -94,7 +94,7 @@ void lvd_thread_waiters_tell(const lvd_app *app, lvd_status status) {
   /* All are told before the first one wakes and ends what the next one waits for. */
   lvd_thread_waiters_lock();
   for (lvd_thread_waiter *w = list.first; w; w = w->next)
-    if (w->app == app && w->is_deadlocked) lvd_store_relaxed_u32(&w->told, status);
+    if (w->app == app && w->is_deadlocked) lvd_store_relaxed_u32(&w->forced_status, status);
   lvd_fence_seq_cst();
   /* Each sleeps on this, or checks before it does. */
   for (lvd_thread_waiter *w = list.first; w; w = w->next)
@@ -119,8 +119,8 @@ void lvd_thread_waiters_release(lvd_app *app) {
     for (lvd_thread_waiter *w = list.first; w; w = w->next) {
       if (w->app != app) continue;
       any = true;
-      if (lvd_load_relaxed_u32(&w->told) == LVD_E_TIMEOUT)
-        lvd_store_relaxed_u32(&w->told, LVD_E_STOPPED);
+      if (lvd_load_relaxed_u32(&w->forced_status) == LVD_E_TIMEOUT)
+        lvd_store_relaxed_u32(&w->forced_status, LVD_E_STOPPED);
     }
     lvd_fence_seq_cst();
     for (lvd_thread_waiter *w = list.first; w; w = w->next)

@@ -19,7 +19,8 @@
  *   sleep: entered (lock), armed, [heavy], load suspect <> reaper: suspect = 0, [fence], list,
  *                                                          armed
  *   outside: inside - 1 (release)                       -> let_out: inside (acquire)
- *   tell: told, [fence], exchange asleep                <> sleep: asleep = 1, [heavy], load told */
+ *   force: forced_status, [fence], exchange asleep
+ *                                   <> sleep: asleep = 1, [heavy], load forced_status */
 #ifndef LVD_THREAD_WAITERS_H
 #define LVD_THREAD_WAITERS_H
 
@@ -35,7 +36,7 @@ typedef struct lvd_thread_waiter {
   uint64_t serial;            /* unique among all waits */
   bool timed;                 /* it has a timeout */
   bool is_deadlocked;         /* it was found deadlocked and is to be told */
-  lvd_a32 told; /* LVD_E_TIMEOUT: nothing yet; else the status that its wait returns */
+  lvd_a32 forced_status; /* LVD_E_TIMEOUT: nothing yet; else the status that its wait returns */
   struct lvd_thread_waiter *next, *previous;
 } lvd_thread_waiter;
 

@@ -61,8 +61,8 @@ static int64_t left_of(int64_t timeout_ns, uint64_t start) {
  * to return. */
 static lvd_status check_or_told(const lvd_thread_waiter *self, const lvd_wait_item *want,
                                 uint32_t count, bool waiting, uint32_t *which) {
-  lvd_status told = lvd_thread_waiter_status(self);
-  return told == LVD_E_TIMEOUT ? lvd_wait_items_look(want, count, waiting, which) : told;
+  lvd_status forced = lvd_thread_waiter_status(self);
+  return forced == LVD_E_TIMEOUT ? lvd_wait_items_look(want, count, waiting, which) : forced;
 }
 
 static lvd_status thread_sleep(lvd_wait_point *s, lvd_waiter *waiter, const lvd_wait_item *want,

@@ -278,7 +278,7 @@ static bool input_ahead(input *in, size_t ahead, lvd_status (*wait)(int)) {
 
 typedef struct output {
   bool open;
-  bool told, waits; /* whether it is known that a write may wait; whether it may */
+  bool checked, waits; /* whether it is known that a write may wait; whether it may */
   int fd, error;
   char *name; /* the final name; null: nothing to rename (standard output, a device) */
   char *temporary;
@@ -476,12 +476,12 @@ static const char *output_name(const output *out) { return out->name ? out->name
 /* Whether a write may wait for a reader. Regular files and /dev/null do not. */
 static bool output_waits(output *out) {
   struct lvd_sys_statx st;
-  if (!out->told) {
+  if (!out->checked) {
     bool known = fd_stat(out->fd, &st);
     bool memory =
         known && S_ISCHR(st.stx_mode) && st.stx_rdev_major == 1; /* /dev/null, /dev/full */
     out->waits = !known || !(S_ISREG(st.stx_mode) || memory);
-    out->told = true;
+    out->checked = true;
   }
   return out->waits;
 }

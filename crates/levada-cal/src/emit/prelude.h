@@ -165,12 +165,12 @@ LEVADA_INLINE size_t levada_index_at(lvd_actor *self, int64_t i, uint32_t n, con
   return (size_t)i;
 }
 
-/* Where what is read outside of a list is its nearest element; the first time is told. It changes
- * nothing that the compiler has to know of. */
+/* Where what is read outside of a list is its nearest element; the first time is reported. It
+ * changes nothing that the compiler has to know of. */
 __attribute__((const, cold, noinline, unused)) static size_t
 levada_far(lvd_actor *self, int64_t i, uint32_t n, const char *at) {
-  static char told;
-  if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+  static char reported;
+  if (!__atomic_exchange_n(&reported, 1, __ATOMIC_RELAXED))
     fprintf(stderr,
             "warning: index %lld of a list of %lu, at %s: the nearest element is read, here and "
             "wherever there is no such element\n",
@@ -184,8 +184,8 @@ LEVADA_INLINE size_t levada_near(lvd_actor *self, int64_t i, uint32_t n, const c
 
 /* The same where one is written: what is written to no element is lost. */
 static LVD_COLD LEVADA_UNUSED bool levada_lost(int64_t i, uint32_t n, const char *at) {
-  static char told;
-  if (!__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
+  static char reported;
+  if (!__atomic_exchange_n(&reported, 1, __ATOMIC_RELAXED))
     fprintf(stderr,
             "warning: index %lld of a list of %lu, at %s: what is written there is lost, here and "
             "wherever there is no such element\n",
