@@ -19,15 +19,15 @@ typedef struct pair {
 
 static inline __attribute__((always_inline)) void need_room(lvd_producer *p, uint32_t n) {
   if (LVD_LIKELY(lvd_room(p, n) >= n)) return;
-  lvd_producer apart = *p;
-  lvd_wait_room(&apart, n, -1);
-  *p = apart;
+  lvd_producer copy = *p;
+  lvd_wait_room(&copy, n, -1);
+  *p = copy;
 }
 static inline __attribute__((always_inline)) void need_elements(lvd_consumer *c, uint32_t n) {
   if (LVD_LIKELY(lvd_elements(c, n) >= n)) return;
-  lvd_consumer apart = *c;
-  lvd_wait_elements(&apart, n, -1);
-  *c = apart;
+  lvd_consumer copy = *c;
+  lvd_wait_elements(&copy, n, -1);
+  *c = copy;
 }
 
 /* ---- 4 bytes, one by one: element calls ---------------------------------------------------- */

@@ -41,7 +41,7 @@ static void receiver(void *unused) {
     work(consume);
   }
   if (status != LVD_E_EOF) must(status, "lvd_stream_get");
-  in_force = stream->get.threshold;
+  in_force = stream->consumer.threshold;
 }
 
 int main(int argc, char **argv) {

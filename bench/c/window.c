@@ -141,7 +141,7 @@ static void measure_fill(const char *name, uint64_t n, uint32_t size) {
     group[0] = (unsigned char)i;
     must(lvd_stream_put_span(to, each, &span), "lvd_stream_put_span");
     memcpy(span, group, (size_t)each * size);
-    lvd_put_done(&to->put, each);
+    lvd_put_done(&to->producer, each);
     lvd_stream_push(to);
   }
   bench_say("mb_per_s", (double)(n / each) * each * size / (bench_now() - from) * 1e-6);

@@ -61,8 +61,8 @@ static lvd_status remote_gives_back(lvd_call_frame *f) {
   lvd_stream_options o = {.name = "to", .elem_size = size};
   lvd_status status = lvd_stream_open(lvd_unit_parent(), &o, &to);
   while (status == LVD_OK && (status = lvd_stream_wait_elements(to, 1, -1)) == LVD_OK) {
-    uint32_t n = lvd_elements(&to->get, 1);
-    lvd_get_done(&to->get, n);
+    uint32_t n = lvd_elements(&to->consumer, 1);
+    lvd_get_done(&to->consumer, n);
     lvd_stream_pop(to);
     count += n;
   }

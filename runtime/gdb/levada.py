@@ -46,7 +46,7 @@ def fibers():
 def in_words(count, s):
     channel = s["channel"].dereference()
     fill = int(channel["tail"]["word"]) - int(channel["consumer"][0]["head"]["word"]) & 0xFFFFFFFF
-    return f"{count} the stream {s['name'].string()} ({fill} of {int(s['face']['put']['capacity'])})"
+    return f"{count} the stream {s['name'].string()} ({fill} of {int(s['base']['producer']['capacity'])})"
 
 
 def waits_for(fiber, want, names):

@@ -73,7 +73,7 @@ static bool send(struct node *n, const rn_head *call, const void *data) {
     void *line;
     if (lvd_stream_put_span(n->calls, 1, &line) != LVD_OK) return false;
     memcpy(line, from, some);
-    lvd_put_done(&n->calls->put, 1);
+    lvd_put_done(&n->calls->producer, 1);
     from += some;
     left -= some;
   }
@@ -98,7 +98,7 @@ static bool receive(struct node *n, rn_head *reply, finder *find, void *of) {
     const void *line;
     if (lvd_stream_get_span(n->replies, 1, &line) != LVD_OK) return false;
     memcpy(at, line, some);
-    lvd_get_done(&n->replies->get, 1);
+    lvd_get_done(&n->replies->consumer, 1);
     at += some;
     left -= some;
     if (i % (RN_STREAM_LINES / 4) == 0) lvd_stream_pop(n->replies);

@@ -47,7 +47,7 @@ lvd_status lvd_stream_open(lvd_unit *unit, const lvd_stream_options *o, lvd_stre
   s->owner = lvd_remote_self;
   s->capacity = capacity_of(o);
   s->threshold = o->threshold ? o->threshold : 1;
-  s->base.put.elem_size = s->base.get.elem_size = o->elem_size;
+  s->base.producer.elem_size = s->base.consumer.elem_size = o->elem_size;
   s->base.timeout_ns = o->timeout_ns ? o->timeout_ns : -1;
   s->doorbells = lvd_remote_doorbell();
   memcpy(s->name, o->name, strlen(o->name) + 1);
@@ -82,14 +82,15 @@ static lvd_status attach(remote_stream *s, uint32_t unit) {
   lvd_channel *ch = (lvd_channel *)(void *)lvd_remote_at(offset);
   size_t size = (size_t)(unit + 2 * extent); /* as mapped by the host */
   lvd_cache_invalidate(ch, sizeof *ch);
-  uint32_t elem_size = s->base.put.elem_size;
-  lvd_status status = lvd_producer_attach_shared(&s->base.put, ch, size, elem_size, &s->doorbells);
+  uint32_t elem_size = s->base.producer.elem_size;
+  lvd_status status =
+      lvd_producer_attach_shared(&s->base.producer, ch, size, elem_size, &s->doorbells);
   if (status == LVD_OK)
-    status = lvd_consumer_attach_shared(&s->base.get, ch, size, elem_size, 0, s->doorbells);
+    status = lvd_consumer_attach_shared(&s->base.consumer, ch, size, elem_size, 0, s->doorbells);
   if (status != LVD_OK) return status;
-  if ((uint64_t)(s->base.put.mask + 1) * elem_size > extent) return LVD_E_CORRUPT;
-  s->base.put.mirrored = s->base.get.mirrored = false;
-  s->base.get.threshold = s->threshold;
+  if ((uint64_t)(s->base.producer.mask + 1) * elem_size > extent) return LVD_E_CORRUPT;
+  s->base.producer.mirrored = s->base.consumer.mirrored = false;
+  s->base.consumer.threshold = s->threshold;
   return LVD_OK;
 }
 
@@ -99,7 +100,7 @@ static lvd_status open_as(remote_stream *s, bool sender) {
   if (s->refused != LVD_OK) return s->refused;
   if (s->request_number) return LVD_E_STATE; /* another task is opening it */
   lvd_record r = {.kind = LVD_RECORD_OPEN,
-                  .size = s->base.put.elem_size,
+                  .size = s->base.producer.elem_size,
                   .room = s->capacity,
                   .priority = 1 + (sender ? LVD_SENDER : LVD_RECEIVER)};
   memcpy(r.name, s->name, sizeof s->name);
@@ -127,9 +128,9 @@ static void flush_all(void) {
     remote_stream *s = &streams[i];
     if (!s->used || !s->opened || s->closed || s->owner != lvd_remote_self) continue;
     if (s->sender)
-      lvd_flush(&s->base.put);
+      lvd_flush(&s->base.producer);
     else
-      lvd_release(&s->base.get);
+      lvd_release(&s->base.consumer);
   }
 }
 
@@ -140,14 +141,14 @@ typedef struct wanted {
 
 static bool has_room(void *of) {
   const wanted *w = of;
-  lvd_producer *p = &w->s->base.put;
-  if (lvd_room(p, w->n) >= w->n || p->corrupt || lvd_deserted(p)) return true;
+  lvd_producer *p = &w->s->base.producer;
+  if (lvd_room(p, w->n) >= w->n || p->corrupt || lvd_consumers_closed(p)) return true;
   return lvd_remote_arming && lvd_producer_arm(p, w->n);
 }
 
 static bool has_elements(void *of) {
   const wanted *w = of;
-  lvd_consumer *c = &w->s->base.get;
+  lvd_consumer *c = &w->s->base.consumer;
   if (lvd_elements(c, w->n) >= w->n || c->corrupt) return true;
   if (lvd_load_relaxed_u32(&c->channel->state) != LVD_OPEN) return true;
   return lvd_remote_arming && lvd_consumer_arm(c, w->n);
@@ -157,14 +158,14 @@ lvd_status lvd_stream_wait_room(lvd_stream *stream, uint32_t n, int64_t timeout_
   wanted w = {(remote_stream *)stream, n};
   lvd_status status = open_as(w.s, true);
   if (status != LVD_OK) return status;
-  if (n > stream->put.capacity) return LVD_E_ARGUMENT;
+  if (n > stream->producer.capacity) return LVD_E_ARGUMENT;
   if (!has_room(&w)) {
     flush_all();
     status = lvd_remote_wait(has_room, &w, timeout_ns);
   }
-  lvd_producer_disarm(&stream->put);
-  if (stream->put.corrupt) return LVD_E_CORRUPT;
-  if (lvd_deserted(&stream->put)) return LVD_E_PEER_GONE;
+  lvd_producer_disarm(&stream->producer);
+  if (stream->producer.corrupt) return LVD_E_CORRUPT;
+  if (lvd_consumers_closed(&stream->producer)) return LVD_E_PEER_GONE;
   return status;
 }
 
@@ -172,16 +173,17 @@ lvd_status lvd_stream_wait_elements(lvd_stream *stream, uint32_t n, int64_t time
   wanted w = {(remote_stream *)stream, n};
   lvd_status status = open_as(w.s, false);
   if (status != LVD_OK) return status;
-  if (n > stream->get.capacity) return LVD_E_ARGUMENT;
+  if (n > stream->consumer.capacity) return LVD_E_ARGUMENT;
   if (!has_elements(&w)) {
     flush_all();
     status = lvd_remote_wait(has_elements, &w, timeout_ns);
   }
-  lvd_consumer_disarm(&stream->get);
-  if (stream->get.corrupt) return LVD_E_CORRUPT;
-  if (status != LVD_OK || lvd_elements(&stream->get, n) >= n) return status;
-  uint32_t state = lvd_load_acquire_u32(&stream->get.channel->state);
-  return lvd_elements_refresh(&stream->get) >= n ? LVD_OK : lvd_end_status(&stream->get, state);
+  lvd_consumer_disarm(&stream->consumer);
+  if (stream->consumer.corrupt) return LVD_E_CORRUPT;
+  if (status != LVD_OK || lvd_elements(&stream->consumer, n) >= n) return status;
+  uint32_t state = lvd_load_acquire_u32(&stream->consumer.channel->state);
+  return lvd_elements_refresh(&stream->consumer) >= n ? LVD_OK
+                                                      : lvd_end_status(&stream->consumer, state);
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */
@@ -194,7 +196,7 @@ bool lvd_stream_is_owner(const lvd_stream *stream, bool sender) {
 lvd_status lvd_stream_close_sender(lvd_stream *stream, lvd_status why) {
   lvd_status status = open_as((remote_stream *)stream, true);
   if (status != LVD_OK) return status;
-  lvd_producer_close(&stream->put, why);
+  lvd_producer_close(&stream->producer, why);
   ((remote_stream *)stream)->closed = true;
   return LVD_OK;
 }
@@ -202,7 +204,7 @@ lvd_status lvd_stream_close_sender(lvd_stream *stream, lvd_status why) {
 lvd_status lvd_stream_close_receiver(lvd_stream *stream) {
   lvd_status status = open_as((remote_stream *)stream, false);
   if (status != LVD_OK) return status;
-  lvd_consumer_close(&stream->get);
+  lvd_consumer_close(&stream->consumer);
   ((remote_stream *)stream)->closed = true;
   return LVD_OK;
 }
@@ -210,7 +212,7 @@ lvd_status lvd_stream_close_receiver(lvd_stream *stream) {
 /* Elements that were put and never pushed must not be written back over what is stored there
  * next. */
 static void discard_unpushed(const remote_stream *s) {
-  const lvd_producer *p = &s->base.put;
+  const lvd_producer *p = &s->base.producer;
   if (s->sender) lvd_cache_invalidate(p->data, (size_t)(p->mask + 1) * p->elem_size);
 }
 

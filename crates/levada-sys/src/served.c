@@ -163,7 +163,7 @@ static void pump_out(pump *p, unsigned char *bytes) {
     if (status != LVD_OK && status != LVD_E_TIMEOUT && status != LVD_E_EOF) p->ended = status;
     if (status != LVD_OK) break;
     size_t size = 0;
-    while (size + f->size <= BUFFER_BYTES && lvd_elements(&p->stream->get, 1) >= 1) {
+    while (size + f->size <= BUFFER_BYTES && lvd_elements(&p->stream->consumer, 1) >= 1) {
       if (lvd_stream_get(p->stream, bytes + size, f->size) != LVD_OK) break;
       size += f->size;
       f->count++;

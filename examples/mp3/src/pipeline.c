@@ -79,8 +79,8 @@ static lvd_status with_room(state *s, unsigned from, unsigned *which) {
     status = lvd_stream_wait_room(s->pipe[*which].jobs, CHUNK_FRAMES_MAX + WARM_FRAMES,
                                   0); /* only looks */
     if (status != LVD_E_TIMEOUT) return status;
-    want[i] =
-        (lvd_wait_item){.room = &s->pipe[*which].jobs->put, .n = CHUNK_FRAMES_MAX + WARM_FRAMES};
+    want[i] = (lvd_wait_item){.room = &s->pipe[*which].jobs->producer,
+                              .n = CHUNK_FRAMES_MAX + WARM_FRAMES};
   }
   uint32_t first = 0;
   status = lvd_wait_any(want, s->width, -1, &first);
@@ -111,7 +111,7 @@ static lvd_status mp3_pipe_source(lvd_call_frame *frame) {
         return LVD_OK;
       else if (i >= kept + chunk - warm)
         s->last[i - (kept + chunk - warm)] = next->packet;
-      lvd_put_done(&jobs->put, 1);
+      lvd_put_done(&jobs->producer, 1);
       lvd_stream_push(jobs);
       if (i < kept) continue;
       if ((status = lvd_stream_put(s->order, &which, sizeof which)) != LVD_OK) return status;
@@ -155,11 +155,11 @@ static lvd_status mp3_pipe_pipe(lvd_call_frame *frame) {
     if (status == LVD_E_EOF) return LVD_OK;
     if (status != LVD_OK) return status;
     const job *next = (const job *)from;
-    mp3_machine_claim(&own->finished->put);
+    mp3_machine_claim(&own->finished->producer);
     unsigned bad = mp3_entropy(&next->packet, s->decoder->channels, own->spectrum);
     mp3_verdict verdict = mp3_verdict_of(&next->packet, bad);
     bool warm = next->warm;
-    lvd_get_done(&own->jobs->get, 1);
+    lvd_get_done(&own->jobs->consumer, 1);
     lvd_stream_pop(own->jobs);
     if (warm) {
       decode(s, own, NULL);
@@ -168,7 +168,7 @@ static lvd_status mp3_pipe_pipe(lvd_call_frame *frame) {
     if ((status = lvd_stream_put_span(own->finished, 1, &to)) != LVD_OK) return status;
     ((finished *)to)->verdict = verdict;
     decode(s, own, (char *)to + sizeof(finished));
-    lvd_put_done(&own->finished->put, 1);
+    lvd_put_done(&own->finished->producer, 1);
     lvd_stream_push(own->finished);
     lvd_fiber_yield(); /* to the source or the sink, if they can go on: others may wait for them */
   }
@@ -187,8 +187,8 @@ static lvd_status mp3_pipe_sink(lvd_call_frame *frame) {
     lvd_stream_pop(s->order);
     lvd_stream *in = s->pipe[which].finished;
     if ((status = lvd_stream_get_span(in, 1, &from)) != LVD_OK) return status;
-    lvd_get_done(&in->get, 1);
-    mp3_machine_expect(&in->get);
+    lvd_get_done(&in->consumer, 1);
+    mp3_machine_expect(&in->consumer);
     mp3_decoder_count(s->decoder, ((const finished *)from)->verdict);
     for (unsigned granule = 0; granule < s->granules; granule++)
       mp3_wav_put(wav, (const char *)from + sizeof(finished) + granule * mp3_wav_bytes(wav));

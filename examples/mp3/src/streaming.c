@@ -52,9 +52,9 @@ static lvd_status mp3_stream_transmitter(lvd_call_frame *frame) {
         lvd_status status = lvd_stream_put_span(s->there[half], 1, &span);
         if (status != LVD_OK) return status;
         mp3_half_cut(s->spectrum[granule], decoder->channels, half, (mp3_half *)span);
-        lvd_put_done(&s->there[half]->put, 1);
+        lvd_put_done(&s->there[half]->producer, 1);
         lvd_stream_push(s->there[half]);
-        mp3_machine_claim(&s->there[half]->put);
+        mp3_machine_claim(&s->there[half]->producer);
       }
   }
   return LVD_OK;
@@ -71,12 +71,12 @@ static lvd_status mp3_stream_half(lvd_call_frame *frame) {
     lvd_status status = lvd_stream_get_span(in, 1, &from);
     if (status == LVD_E_EOF) return LVD_OK;
     if (status != LVD_OK || (status = lvd_stream_put_span(out, 1, &to)) != LVD_OK) return status;
-    mp3_machine_claim(&out->put);
-    lvd_get_done(&in->get, 1);
-    mp3_machine_expect(&in->get);
+    mp3_machine_claim(&out->producer);
+    lvd_get_done(&in->consumer, 1);
+    mp3_machine_expect(&in->consumer);
     mp3_half_run(s->hybrid[call->half], (const mp3_half *)from, (mp3_half_subbands *)to);
     lvd_stream_pop(in);
-    lvd_put_done(&out->put, 1);
+    lvd_put_done(&out->producer, 1);
     lvd_stream_push(out);
   }
 }
@@ -92,9 +92,9 @@ static lvd_status mp3_stream_sink(lvd_call_frame *frame) {
       if (status == LVD_E_EOF) return LVD_OK;
       if (status != LVD_OK) return status;
       mp3_half_join((const mp3_half_subbands *)from, decoder->channels, half, s->subbands);
-      lvd_get_done(&s->back[half]->get, 1);
+      lvd_get_done(&s->back[half]->consumer, 1);
       lvd_stream_pop(s->back[half]);
-      mp3_machine_expect(&s->back[half]->get);
+      mp3_machine_expect(&s->back[half]->consumer);
     }
     for (unsigned channel = 0; channel < decoder->channels; channel++)
       mp3_synthesis_run(&s->synthesis[channel], &s->subbands[channel], &s->sound[channel]);

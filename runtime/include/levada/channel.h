@@ -235,7 +235,7 @@ typedef struct lvd_consumer {
   uint64_t got;              /* the next element to get */
   uint64_t limit;            /* got may advance to here, as far as is known */
   uint64_t popped;           /* the space of all elements before it is free */
-  lvd_consumer_shared *lines;
+  lvd_consumer_shared *shared;
   lvd_channel *channel;
   lvd_waiter *peer;   /* the producer; null: none to wake */
   lvd_waiter *self;   /* what to wake when this side waits; null: it cannot wait */
@@ -276,8 +276,8 @@ static inline void lvd_producer_make(lvd_producer *p, lvd_channel *ch, const lvd
 static inline void lvd_consumer_make(lvd_consumer *c, lvd_channel *ch, const lvd_channel_layout *s,
                                      uint32_t index, lvd_waiter *peer, bool fenced) {
   c->data = (const unsigned char *)ch + s->data;
-  c->lines = &ch->consumer[index];
-  c->got = c->limit = c->popped = lvd_load_relaxed_u32(&c->lines->head);
+  c->shared = &ch->consumer[index];
+  c->got = c->limit = c->popped = lvd_load_relaxed_u32(&c->shared->head);
   c->channel = ch;
   c->peer = peer;
   c->self = (lvd_waiter *)0;
@@ -403,10 +403,10 @@ LVD_NOINLINE uint32_t lvd_room_refresh(lvd_producer *p) {
 static inline uint32_t lvd_room(lvd_producer *p, uint32_t want) {
   int64_t room = (int64_t)(p->limit - p->put); /* negative: put without checking for room */
   if (LVD_LIKELY(room >= (int64_t)want)) return (uint32_t)room;
-  lvd_producer apart = *p; /* the slow path uses a copy, so that *p can stay in registers */
-  room = lvd_room_refresh(&apart);
-  p->limit = apart.limit;
-  p->corrupt = apart.corrupt;
+  lvd_producer copy = *p; /* the slow path uses a copy, so that *p can stay in registers */
+  room = lvd_room_refresh(&copy);
+  p->limit = copy.limit;
+  p->corrupt = copy.corrupt;
   return (uint32_t)room;
 }
 
@@ -473,9 +473,9 @@ static inline void lvd_push(lvd_producer *p) {
   if (LVD_LIKELY(p->consumers == 1)) {
     lvd_cache_invalidate(&p->channel->consumer[0].elements, sizeof(lvd_wake_mark));
     if (LVD_UNLIKELY(lvd_load_relaxed_u32(&p->channel->consumer[0].elements.armed))) {
-      lvd_producer apart = *p;
-      lvd_wake_consumers(&apart, false);
-      p->wakes = apart.wakes;
+      lvd_producer copy = *p;
+      lvd_wake_consumers(&copy, false);
+      p->wakes = copy.wakes;
     }
   } else {
     lvd_wake_consumers(p, false);
@@ -592,10 +592,10 @@ LVD_NOINLINE uint32_t lvd_elements_refresh(lvd_consumer *c) {
 static inline uint32_t lvd_elements(lvd_consumer *c, uint32_t want) {
   int64_t n = (int64_t)(c->limit - c->got);
   if (LVD_LIKELY(n >= (int64_t)want)) return (uint32_t)n;
-  lvd_consumer apart = *c; /* a copy, as in lvd_room */
-  n = lvd_elements_refresh(&apart);
-  c->limit = apart.limit;
-  c->corrupt = apart.corrupt;
+  lvd_consumer copy = *c; /* a copy, as in lvd_room */
+  n = lvd_elements_refresh(&copy);
+  c->limit = copy.limit;
+  c->corrupt = copy.corrupt;
   return (uint32_t)n;
 }
 
@@ -618,7 +618,7 @@ static inline void lvd_get_done(lvd_consumer *c, uint32_t n) { c->got += n; }
 
 /* Wakes the producer if its mark is reached; with `parking`, also if it can make progress. */
 static inline void lvd_wake_producer(lvd_consumer *c, bool parking) {
-  lvd_wake_mark *m = &c->lines->room;
+  lvd_wake_mark *m = &c->shared->room;
   if (!lvd_load_relaxed_u32(&m->armed)) return;
   if (!lvd_reached((uint32_t)c->popped, lvd_load_relaxed_u32(parking ? &m->need : &m->at))) return;
   if (c->peer) c->wakes += c->peer->wake(c->peer);
@@ -627,14 +627,14 @@ static inline void lvd_wake_producer(lvd_consumer *c, bool parking) {
 /* Frees the space of all elements got. */
 static inline void lvd_pop(lvd_consumer *c) {
   c->popped = c->got;
-  lvd_store_release_u32(&c->lines->head, (uint32_t)c->got);
-  lvd_cache_clean(&c->lines->head, LVD_CACHE_LINE);
+  lvd_store_release_u32(&c->shared->head, (uint32_t)c->got);
+  lvd_cache_clean(&c->shared->head, LVD_CACHE_LINE);
   lvd_membarrier_light(c->fenced);
-  lvd_cache_invalidate(&c->lines->room, sizeof(lvd_wake_mark));
-  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&c->lines->room.armed))) {
-    lvd_consumer apart = *c;
-    lvd_wake_producer(&apart, false);
-    c->wakes = apart.wakes;
+  lvd_cache_invalidate(&c->shared->room, sizeof(lvd_wake_mark));
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&c->shared->room.armed))) {
+    lvd_consumer copy = *c;
+    lvd_wake_producer(&copy, false);
+    c->wakes = copy.wakes;
   }
 }
 
@@ -643,14 +643,14 @@ static inline void lvd_pop(lvd_consumer *c) {
 static inline void lvd_release(lvd_consumer *c) {
   if (c->popped != c->got) {
     c->popped = c->got;
-    lvd_store_release_u32(&c->lines->head, (uint32_t)c->got);
+    lvd_store_release_u32(&c->shared->head, (uint32_t)c->got);
   }
-  if (lvd_load_relaxed_u32(&c->lines->released) != (uint32_t)c->got)
-    lvd_store_relaxed_u32(&c->lines->released, (uint32_t)c->got);
-  lvd_cache_clean(&c->lines->head, LVD_CACHE_LINE);
+  if (lvd_load_relaxed_u32(&c->shared->released) != (uint32_t)c->got)
+    lvd_store_relaxed_u32(&c->shared->released, (uint32_t)c->got);
+  lvd_cache_clean(&c->shared->head, LVD_CACHE_LINE);
   lvd_membarrier_light(c->fenced);
-  lvd_cache_invalidate(&c->lines->room, sizeof(lvd_wake_mark));
-  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&c->lines->room.armed))) lvd_wake_producer(c, true);
+  lvd_cache_invalidate(&c->shared->room, sizeof(lvd_wake_mark));
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&c->shared->room.armed))) lvd_wake_producer(c, true);
 }
 
 /* The status with which the stream ended, for a producer in `state` other than LVD_OPEN. */
@@ -674,13 +674,13 @@ static inline lvd_status lvd_ended(lvd_consumer *c) {
 /* The consumer leaves: the producer no longer waits for it, and may overwrite elements not got.
  * The handle must not be used afterwards. */
 static inline void lvd_consumer_close(lvd_consumer *c) {
-  lvd_store_release_u32(&c->lines->state, LVD_CLOSED);
-  lvd_cache_clean(&c->lines->head, LVD_CACHE_LINE);
+  lvd_store_release_u32(&c->shared->state, LVD_CLOSED);
+  lvd_cache_clean(&c->shared->head, LVD_CACHE_LINE);
   lvd_membarrier_light(c->fenced);
   if (c->peer) c->peer->wake(c->peer);
 }
 /* Has every consumer left? Then there is always room, and the elements are discarded. */
-static inline bool lvd_deserted(const lvd_producer *p) {
+static inline bool lvd_consumers_closed(const lvd_producer *p) {
   for (uint32_t i = 0; i < p->consumers; i++) {
     lvd_cache_invalidate(&p->channel->consumer[i].head, LVD_CACHE_LINE);
     if (lvd_load_relaxed_u32(&p->channel->consumer[i].state) == LVD_OPEN) return false;
@@ -711,7 +711,7 @@ static inline bool lvd_consumer_ready(lvd_consumer *c, uint32_t need) {
 static inline bool lvd_consumer_arm(lvd_consumer *c, uint32_t need) {
   uint32_t mark = lvd_elements_mark(c, need);
   c->empty++;
-  lvd_wake_mark *m = &c->lines->elements;
+  lvd_wake_mark *m = &c->shared->elements;
   lvd_store_relaxed_u32(&m->at, (uint32_t)c->got + mark);
   lvd_store_relaxed_u32(&m->need, (uint32_t)c->got + need);
   lvd_store_relaxed_u32(&m->armed, 1);
@@ -730,8 +730,8 @@ static inline bool lvd_consumer_settled(lvd_consumer *c, uint32_t need) {
 }
 /* Ends the wake-up request, after the wait. */
 static inline void lvd_consumer_disarm(lvd_consumer *c) {
-  lvd_store_relaxed_u32(&c->lines->elements.armed, 0);
-  lvd_cache_clean(&c->lines->elements, sizeof(lvd_wake_mark));
+  lvd_store_relaxed_u32(&c->shared->elements.armed, 0);
+  lvd_cache_clean(&c->shared->elements, sizeof(lvd_wake_mark));
 }
 
 #ifdef __cplusplus

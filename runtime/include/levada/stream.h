@@ -44,8 +44,8 @@ extern "C" {
 /* Created by lvd_stream_create only; longer in the library. The members are for the inline
  * functions below. */
 typedef struct lvd_stream {
-  lvd_producer put;
-  LVD_ALIGNED(LVD_CACHE_LINE) lvd_consumer get;
+  lvd_producer producer;
+  LVD_ALIGNED(LVD_CACHE_LINE) lvd_consumer consumer;
   /* of the waits in put and get, ns; negative: none */
   LVD_ALIGNED(LVD_CACHE_LINE) int64_t timeout_ns;
 } lvd_stream;
@@ -108,7 +108,7 @@ LVD_API bool lvd_stream_is_owner(const lvd_stream *s, bool sender);
 /* Copy one element in or out, and wait if there is no room or no element. `size` is sizeof *element
  * and must equal the stream's element size. */
 static inline lvd_status lvd_stream_put(lvd_stream *s, const void *element, size_t size) {
-  lvd_producer *p = &s->put;
+  lvd_producer *p = &s->producer;
   if (LVD_UNLIKELY(size != p->elem_size)) return LVD_E_ARGUMENT;
   if (LVD_UNLIKELY(!LVD_STREAM_KNOWN(s, true, (int64_t)(p->limit - p->put) >= 1))) {
     lvd_status status = lvd_stream_wait_room(s, 1, s->timeout_ns);
@@ -119,7 +119,7 @@ static inline lvd_status lvd_stream_put(lvd_stream *s, const void *element, size
   return LVD_OK;
 }
 static inline lvd_status lvd_stream_get(lvd_stream *s, void *element, size_t size) {
-  lvd_consumer *c = &s->get;
+  lvd_consumer *c = &s->consumer;
   if (LVD_UNLIKELY(size != c->elem_size)) return LVD_E_ARGUMENT;
   if (LVD_UNLIKELY(!LVD_STREAM_KNOWN(s, false, (int64_t)(c->limit - c->got) >= 1))) {
     lvd_status status = lvd_stream_wait_elements(s, 1, s->timeout_ns);
@@ -130,33 +130,33 @@ static inline lvd_status lvd_stream_get(lvd_stream *s, void *element, size_t siz
   return LVD_OK;
 }
 
-static inline void lvd_stream_push(lvd_stream *s) { lvd_push(&s->put); }
-static inline void lvd_stream_pop(lvd_stream *s) { lvd_pop(&s->get); }
+static inline void lvd_stream_push(lvd_stream *s) { lvd_push(&s->producer); }
+static inline void lvd_stream_pop(lvd_stream *s) { lvd_pop(&s->consumer); }
 /* Pushes, and wakes the receiver even below its threshold. */
-static inline void lvd_stream_flush(lvd_stream *s) { lvd_flush(&s->put); }
+static inline void lvd_stream_flush(lvd_stream *s) { lvd_flush(&s->producer); }
 
 /* ---- groups, without copying ---------------------------------------------------------------- */
 
 /* Sets *span to contiguous space for the next `n` elements (n <= capacity); waits like
- * lvd_stream_put. After writing them call lvd_put_done(&s->put, n), then push. */
+ * lvd_stream_put. After writing them call lvd_put_done(&s->producer, n), then push. */
 static inline lvd_status lvd_stream_put_span(lvd_stream *s, uint32_t n, void **span) {
-  bool room = (int64_t)(s->put.limit - s->put.put) >= (int64_t)n;
+  bool room = (int64_t)(s->producer.limit - s->producer.put) >= (int64_t)n;
   if (LVD_UNLIKELY(!LVD_STREAM_KNOWN(s, true, room))) {
     lvd_status status = lvd_stream_wait_room(s, n, s->timeout_ns);
     if (status != LVD_OK) return status;
   }
-  *span = lvd_put_span(&s->put);
+  *span = lvd_put_span(&s->producer);
   return LVD_OK;
 }
 /* Sets *span to the next `n` elements, contiguous; waits like lvd_stream_get. After reading them
- * call lvd_get_done(&s->get, n), then pop. LVD_E_EOF: fewer than n are left, lvd_elements(&s->get,
- * 1) of them at *span. */
+ * call lvd_get_done(&s->consumer, n), then pop. LVD_E_EOF: fewer than n are left,
+ * lvd_elements(&s->consumer, 1) of them at *span. */
 static inline lvd_status lvd_stream_get_span(lvd_stream *s, uint32_t n, const void **span) {
   lvd_status status = LVD_OK;
-  bool there = (int64_t)(s->get.limit - s->get.got) >= (int64_t)n;
+  bool there = (int64_t)(s->consumer.limit - s->consumer.got) >= (int64_t)n;
   if (LVD_UNLIKELY(!LVD_STREAM_KNOWN(s, false, there)))
     status = lvd_stream_wait_elements(s, n, s->timeout_ns);
-  *span = lvd_get_span(&s->get);
+  *span = lvd_get_span(&s->consumer);
   return status;
 }
 

@@ -411,7 +411,7 @@ static bool write_reply(lvd_mcapi_remote *f) {
     void *line;
     if (lvd_stream_put_span(f->replies, 1, &line) != LVD_OK) return false;
     memcpy(line, from, n);
-    lvd_put_done(&f->replies->put, 1);
+    lvd_put_done(&f->replies->producer, 1);
     from += n;
     left -= n;
   }

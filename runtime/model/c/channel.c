@@ -73,7 +73,7 @@ void model_put(model_channel *m, uint32_t v) { LVD_PUT(&m->p, uint32_t, v); }
 void model_push(model_channel *m) { lvd_push(&m->p); }
 void model_flush(model_channel *m) { lvd_flush(&m->p); }
 void model_end(model_channel *m, uint32_t why) { lvd_producer_close(&m->p, (lvd_status)why); }
-uint32_t model_deserted(model_channel *m) { return lvd_deserted(&m->p); }
+uint32_t model_consumers_closed(model_channel *m) { return lvd_consumers_closed(&m->p); }
 /* True: sleep now. */
 uint32_t model_producer_sleeps(model_channel *m, uint32_t want) {
   if (lvd_producer_arm(&m->p, want)) return false;

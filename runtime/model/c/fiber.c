@@ -11,17 +11,17 @@ static uint32_t put_one(model_world *m, uint32_t v) {
   /* Not by lvd_stream_put, which looks at the handle before it asks whose it is. */
   lvd_status status = lvd_stream_wait_room(m->stream, 1, -1);
   if (status != LVD_OK) return status;
-  *(uint32_t *)lvd_put_span(&m->stream->put) = v;
-  lvd_put_done(&m->stream->put, 1);
+  *(uint32_t *)lvd_put_span(&m->stream->producer) = v;
+  lvd_put_done(&m->stream->producer, 1);
   lvd_stream_push(m->stream);
   return LVD_OK;
 }
 static uint32_t get_one(model_world *m, int64_t timeout_ns) {
   lvd_status status = lvd_stream_wait_elements(m->stream, 1, timeout_ns);
   if (status != LVD_OK) return status;
-  if (*(const uint32_t *)lvd_get_span(&m->stream->get) != 100 + m->got) m->wrong++;
+  if (*(const uint32_t *)lvd_get_span(&m->stream->consumer) != 100 + m->got) m->wrong++;
   m->got++;
-  lvd_get_done(&m->stream->get, 1);
+  lvd_get_done(&m->stream->consumer, 1);
   lvd_stream_pop(m->stream);
   return LVD_OK;
 }
@@ -86,7 +86,7 @@ static uint32_t waits_for_element_or_event(model_world *m) {
   lvd_status status = LVD_OK;
   bool heard = false;
   while (status == LVD_OK && (!heard || m->got == 0)) {
-    lvd_wait_item want[2] = {{.elements = &m->stream->get, .n = 1}, {.event = &m->event[0]}};
+    lvd_wait_item want[2] = {{.elements = &m->stream->consumer, .n = 1}, {.event = &m->event[0]}};
     uint32_t from = m->got ? 1 : 0, count = heard ? 1 : 2 - from, which;
     status = lvd_wait_any(want + from, count, -1, &which);
     if (status != LVD_OK) break;
@@ -186,12 +186,12 @@ void model_end(model_world *m, uint32_t why) {
 /* The stream is full, of `count`. */
 void model_fill(model_world *m) {
   for (uint32_t i = 0; i < m->count; i++) {
-    if (lvd_room(&m->stream->put, 1) < 1) abort();
-    LVD_PUT(&m->stream->put, uint32_t, 100 + i);
-    lvd_push(&m->stream->put);
+    if (lvd_room(&m->stream->producer, 1) < 1) abort();
+    LVD_PUT(&m->stream->producer, uint32_t, 100 + i);
+    lvd_push(&m->stream->producer);
   }
 }
-uint32_t model_sent(model_world *m) { return (uint32_t)m->stream->put.put; }
+uint32_t model_sent(model_world *m) { return (uint32_t)m->stream->producer.put; }
 uint32_t model_timers(model_world *m, uint32_t worker) { return m->worker[worker].timers != NULL; }
 uint32_t model_any(model_world *m, int64_t timeout_ns, uint32_t *which) {
   lvd_wait_item want[EVENTS] = {{.event = &m->event[0]}, {.event = &m->event[1]}};

@@ -171,8 +171,8 @@ uint32_t model_put(model_world *m, uint32_t side, uint32_t v) {
   lvd_stream *s = on(m, side)->stream;
   lvd_status status = lvd_stream_wait_room(s, 1, -1);
   if (status != LVD_OK) return status;
-  *(uint32_t *)lvd_put_span(&s->put) = v;
-  lvd_put_done(&s->put, 1);
+  *(uint32_t *)lvd_put_span(&s->producer) = v;
+  lvd_put_done(&s->producer, 1);
   lvd_stream_push(s);
   return LVD_OK;
 }
@@ -181,9 +181,9 @@ uint32_t model_get(model_world *m, uint32_t side) {
   lvd_stream *s = at->stream;
   lvd_status status = lvd_stream_wait_elements(s, 1, -1);
   if (status != LVD_OK) return status;
-  if (*(const uint32_t *)lvd_get_span(&s->get) != 100 + at->got) at->wrong++;
+  if (*(const uint32_t *)lvd_get_span(&s->consumer) != 100 + at->got) at->wrong++;
   at->got++;
-  lvd_get_done(&s->get, 1);
+  lvd_get_done(&s->consumer, 1);
   lvd_stream_pop(s);
   return LVD_OK;
 }
@@ -198,15 +198,15 @@ uint32_t model_peek(model_world *m, uint32_t side) {
   model_side *at = on(m, side);
   lvd_status status = lvd_stream_wait_elements(at->stream, 1, -1);
   if (status != LVD_OK) return status;
-  if (*(const uint32_t *)lvd_get_span(&at->stream->get) != 100) at->wrong++;
+  if (*(const uint32_t *)lvd_get_span(&at->stream->consumer) != 100) at->wrong++;
   lvd_stream_release_end(at->stream);
   return lvd_stream_destroy(at->stream);
 }
 /* Puts if there is room, without waiting, also if the element will not be got. */
 uint32_t model_try_put(model_world *m, uint32_t side, uint32_t v) {
   lvd_stream *s = m->side[side].stream;
-  if (lvd_room(&s->put, 1) < 1) return false;
-  *(uint32_t *)lvd_put_span(&s->put) = v;
+  if (lvd_room(&s->producer, 1) < 1) return false;
+  *(uint32_t *)lvd_put_span(&s->producer) = v;
   return true;
 }
 /* `side` declares that it will not open the stream. */
@@ -233,7 +233,7 @@ void model_stop(model_world *m, uint32_t side) { lvd_link_end(&m->side[side].lin
 
 /* Elements that a side has pushed, according to the shared memory. */
 uint32_t model_pushed(model_world *m, uint32_t side) {
-  return lvd_load_relaxed_u32(m->side[side].stream->put.tail);
+  return lvd_load_relaxed_u32(m->side[side].stream->producer.tail);
 }
 uint32_t model_got(model_world *m, uint32_t side) { return m->side[side].got; }
 uint32_t model_wrong(model_world *m, uint32_t side) { return m->side[side].wrong; }

@@ -32,7 +32,7 @@ harness! {
         fn push(m: *mut c_void);
         fn flush(m: *mut c_void);
         fn end(m: *mut c_void, why: u32);
-        fn deserted(m: *mut c_void) -> u32;
+        fn consumers_closed(m: *mut c_void) -> u32;
         fn producer_sleeps(m: *mut c_void, want: u32) -> u32;
         fn producer_disarm(m: *mut c_void);
         fn elements(m: *mut c_void, i: u32, want: u32) -> u32;
@@ -509,7 +509,7 @@ fn leave(library: &Library, barrier: Barrier) {
     channel.wait_room(1);
     channel.push(2);
     let (c, m) = channel.c();
-    assert_eq!(c.deserted(m), 1);
+    assert_eq!(c.consumers_closed(m), 1);
     consumer.join().expect("the consumer");
 }
 

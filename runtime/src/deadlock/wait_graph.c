@@ -102,7 +102,7 @@ static void set_awaited(const lvd_wait_graph *c, uint32_t i, lvd_wait_edge *h) {
 LVD_RACY_READ static void set_known(const lvd_wait_graph *c, uint32_t i, const lvd_wait_item *want,
                                     lvd_wait_edge *h) {
   for (stream *s = c->app->streams; s && !h->s; s = s->next)
-    if (h->room ? want->room == &s->face.put : want->elements == &s->face.get)
+    if (h->room ? want->room == &s->base.producer : want->elements == &s->base.consumer)
       set_stream(c, i, s, h);
   for (uint32_t k = 0; k < c->fibers && !h->s && !h->end; k++)
     if (want->event && want->event == c->node[k].fiber->end) {

@@ -55,7 +55,7 @@ void lvd_report_wait_edge(text_buffer *s, const lvd_wait_graph *c, const lvd_wai
     uint32_t fill = lvd_load_relaxed_u32(&ch->tail) - lvd_load_relaxed_u32(&ch->consumer[0].head);
     text_append(s, h->room ? "room for %u in the stream %s" : "%u of the stream %s", h->n,
                 h->s->name);
-    text_append(s, " (%u of %u)", fill, h->s->face.put.capacity);
+    text_append(s, " (%u of %u)", fill, h->s->base.producer.capacity);
     if (h->owner == LVD_OWNER_NONE) text_append(s, ", and its other end has no owner");
   }
 }

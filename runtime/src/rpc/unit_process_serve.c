@@ -9,7 +9,7 @@
 #include "unit.h"
 #include "unit_process.h"
 
-enum { SERVED_CALLS_MAX = 4096 };
+enum { INCOMING_CALLS_MAX = 4096 };
 
 /* A call that is served, until it has been answered. */
 typedef struct lvd_incoming_call {
@@ -116,8 +116,8 @@ static lvd_status check_call(lvd_process *p, const lvd_record *r) {
   lvd_os_lock(&p->link.lock);
   uint32_t count = p->incoming_count;
   lvd_os_unlock(&p->link.lock);
-  return count < SERVED_CALLS_MAX ? LVD_OK
-                                  : lvd_limit("a process has too many calls to its parent open");
+  return count < INCOMING_CALLS_MAX ? LVD_OK
+                                    : lvd_limit("a process has too many calls to its parent open");
 }
 
 void lvd_process_take_call(lvd_process *p, const lvd_record *r) {

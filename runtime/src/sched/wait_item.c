@@ -33,7 +33,7 @@ lvd_status lvd_wait_item_is_met(const lvd_wait_item *want) {
   if (want->room) {
     bool room = lvd_room(want->room, want->n) >= want->n;
     if (want->room->corrupt) return LVD_E_CORRUPT;
-    if (!lvd_deserted(want->room)) return room ? LVD_OK : LVD_E_TIMEOUT;
+    if (!lvd_consumers_closed(want->room)) return room ? LVD_OK : LVD_E_TIMEOUT;
     want->room->limit = want->room->put; /* the next put also checks, and is refused */
     return LVD_E_PEER_GONE;
   }

@@ -205,7 +205,7 @@ static lvd_status no_such_element(const char *call, STREAM_ID sID, size_t size) 
   if (!e) return no_number(call, sID);
   lvd_os_lock(&lvd_program_here()->lock);
   const lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
-  uint32_t has = s ? s->put.elem_size : 0;
+  uint32_t has = s ? s->producer.elem_size : 0;
   lvd_os_unlock(&lvd_program_here()->lock);
   lvd_misuse_in(in);
   if (!size || size > LVD_STREAM_ELEMENT)
@@ -670,7 +670,7 @@ static lvd_status take_end(STREAM_ID sID, size_t size, bool sender, lvd_stream *
   *out = lvd_load_relaxed_ptr(&e->stream);
   bool is_new = status == LVD_OK && !*out;
   if (is_new) status = make_stream(e, size, out);
-  if (status == LVD_OK && size != (*out)->put.elem_size) status = LVD_E_ARGUMENT;
+  if (status == LVD_OK && size != (*out)->producer.elem_size) status = LVD_E_ARGUMENT;
   if (status == LVD_OK) status = lvd_stream_take(*out, sender);
   if (status == LVD_OK) lvd_store_relaxed_ptr(&e->user[sender], me);
   if (is_new && *out) {
@@ -701,7 +701,7 @@ LVD_COLD static lvd_status put_slowly(lvd_stream *s, STREAM_ID sID, const void *
                                       size_t size) {
   lvd_status status = s ? LVD_OK : take_end(sID, size, true, &s);
   if (status == LVD_OK) {
-    bool waits = size == s->put.elem_size && begin_wait(entry_of(sID), true);
+    bool waits = size == s->producer.elem_size && begin_wait(entry_of(sID), true);
     status = lvd_stream_put(s, element, size);
     if (waits) end_wait(entry_of(sID));
   }
@@ -711,7 +711,7 @@ LVD_COLD static lvd_status put_slowly(lvd_stream *s, STREAM_ID sID, const void *
 LVD_COLD static lvd_status get_slowly(lvd_stream *s, STREAM_ID sID, void *element, size_t size) {
   lvd_status status = s ? LVD_OK : take_end(sID, size, false, &s);
   if (status == LVD_OK) {
-    bool waits = size == s->get.elem_size && begin_wait(entry_of(sID), false);
+    bool waits = size == s->consumer.elem_size && begin_wait(entry_of(sID), false);
     status = lvd_stream_get(s, element, size);
     if (waits) end_wait(entry_of(sID));
   }
@@ -720,14 +720,16 @@ LVD_COLD static lvd_status get_slowly(lvd_stream *s, STREAM_ID sID, void *elemen
 
 lvd_status srpc_put(STREAM_ID sID, const void *element, size_t size) {
   lvd_stream *s = own(sID, true);
-  if (LVD_UNLIKELY(!s || size != s->put.elem_size || (int64_t)(s->put.limit - s->put.put) < 1))
+  if (LVD_UNLIKELY(!s || size != s->producer.elem_size ||
+                   (int64_t)(s->producer.limit - s->producer.put) < 1))
     return put_slowly(s, sID, element, size);
   return lvd_stream_put(s, element, size);
 }
 
 lvd_status srpc_get(STREAM_ID sID, void *element, size_t size) {
   lvd_stream *s = own(sID, false);
-  if (LVD_UNLIKELY(!s || size != s->get.elem_size || (int64_t)(s->get.limit - s->get.got) < 1))
+  if (LVD_UNLIKELY(!s || size != s->consumer.elem_size ||
+                   (int64_t)(s->consumer.limit - s->consumer.got) < 1))
     return get_slowly(s, sID, element, size);
   return lvd_stream_get(s, element, size);
 }

@@ -52,11 +52,11 @@ static stream *new_stream(lvd_app *app, lvd_channel *ch, const lvd_stream_option
 /* Adds the stream to its application; its handles are attached. */
 static void enter(stream *s, const lvd_stream_options *o) {
   lvd_app *app = s->app;
-  s->face.put.self = &s->sender.wait_point.waiter;
-  s->face.get.self = &s->receiver.wait_point.waiter;
-  s->face.put.threshold = (s->face.put.capacity + 3) / 4;
-  s->face.get.threshold = o->threshold ? o->threshold : 1;
-  s->face.timeout_ns = o->timeout_ns ? o->timeout_ns : -1;
+  s->base.producer.self = &s->sender.wait_point.waiter;
+  s->base.consumer.self = &s->receiver.wait_point.waiter;
+  s->base.producer.threshold = (s->base.producer.capacity + 3) / 4;
+  s->base.consumer.threshold = o->threshold ? o->threshold : 1;
+  s->base.timeout_ns = o->timeout_ns ? o->timeout_ns : -1;
   lvd_os_lock(&app->blocks_lock);
   s->next = app->streams;
   if (s->next) s->next->previous = s;
@@ -82,10 +82,10 @@ lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *o, lvd_stre
   }
   bool fenced = app->rt->fenced;
   s->peer = lvd_stream_waiter(s, false);
-  lvd_producer_attach(&s->face.put, ch, &s->peer, fenced);
-  lvd_consumer_attach(&s->face.get, ch, 0, &s->sender.wait_point.waiter, fenced);
+  lvd_producer_attach(&s->base.producer, ch, &s->peer, fenced);
+  lvd_consumer_attach(&s->base.consumer, ch, 0, &s->sender.wait_point.waiter, fenced);
   enter(s, o);
-  *out = &s->face;
+  *out = &s->base;
   return LVD_OK;
 }
 
@@ -95,16 +95,17 @@ lvd_status lvd_stream_over(lvd_app *app, lvd_shared_stream *shared, lvd_channel 
   if (!s) return LVD_E_MEMORY;
   s->shared = shared;
   s->peer = lvd_hooks.shared.waiter(shared, false);
-  lvd_status status = lvd_producer_attach_shared(&s->face.put, ch, size, o->elem_size, &s->peer);
+  lvd_status status =
+      lvd_producer_attach_shared(&s->base.producer, ch, size, o->elem_size, &s->peer);
   if (status == LVD_OK)
-    status = lvd_consumer_attach_shared(&s->face.get, ch, size, o->elem_size, 0,
+    status = lvd_consumer_attach_shared(&s->base.consumer, ch, size, o->elem_size, 0,
                                         lvd_hooks.shared.waiter(shared, true));
   if (status != LVD_OK) {
     lvd_os_free(s, sizeof *s);
     return status;
   }
   enter(s, o);
-  *out = &s->face;
+  *out = &s->base;
   return LVD_OK;
 }
 
@@ -114,12 +115,12 @@ static void shut(stream_end *e, lvd_status why) {
   if (e->closed) return;
   e->closed = true;
   if (e->is_sender) {
-    lvd_producer_close(&s->face.put, why);
+    lvd_producer_close(&s->base.producer, why);
     /* So that the next put takes the slow path and is refused. */
-    s->face.put.limit = s->face.put.put;
+    s->base.producer.limit = s->base.producer.put;
   } else {
-    s->face.get.limit = s->face.get.got;
-    lvd_consumer_close(&s->face.get);
+    s->base.consumer.limit = s->base.consumer.got;
+    lvd_consumer_close(&s->base.consumer);
   }
 }
 
@@ -189,12 +190,12 @@ static void free_stream(stream *s) {
   lvd_os_free(s, sizeof *s);
 }
 
-lvd_status lvd_stream_destroy(lvd_stream *face) {
+lvd_status lvd_stream_destroy(lvd_stream *handle) {
   LVD_NO_ABANDON;
-  if (!face) return LVD_OK;
-  stream *s = stream_of(face);
+  if (!handle) return LVD_OK;
+  stream *s = stream_of(handle);
   lvd_app *app = s->app;
-  lvd_stream_close(face);
+  lvd_stream_close(handle);
   lvd_os_lock(&app->blocks_lock);
   if (lvd_load_acquire_ptr(&s->sender.owner) || lvd_load_acquire_ptr(&s->receiver.owner)) {
     lvd_os_unlock(&app->blocks_lock);
@@ -218,8 +219,8 @@ void lvd_streams_free(lvd_app *app) {
   app->streams = NULL;
 }
 
-void lvd_stream_say_parties(lvd_stream *face, const lvd_user party[2], uint32_t parties) {
-  stream *s = stream_of(face);
+void lvd_stream_say_parties(lvd_stream *handle, const lvd_user party[2], uint32_t parties) {
+  stream *s = stream_of(handle);
   lvd_os_lock(&s->app->blocks_lock);
   for (uint32_t i = 0; i < parties; i++) s->party[i] = party[i];
   s->parties = parties;
@@ -280,8 +281,8 @@ static lvd_status claim(stream_end *e) {
   return LVD_OK;
 }
 
-lvd_status lvd_stream_take(lvd_stream *face, bool sender) {
-  stream *s = stream_of(face);
+lvd_status lvd_stream_take(lvd_stream *handle, bool sender) {
+  stream *s = stream_of(handle);
   return claim(sender ? &s->sender : &s->receiver);
 }
 
@@ -305,17 +306,17 @@ static void close_end(stream_end *e, lvd_status why) {
   unclaim(e);
 }
 
-lvd_status lvd_stream_close_sender(lvd_stream *face, lvd_status why) {
+lvd_status lvd_stream_close_sender(lvd_stream *handle, lvd_status why) {
   LVD_NO_ABANDON;
-  stream_end *e = &stream_of(face)->sender;
+  stream_end *e = &stream_of(handle)->sender;
   lvd_status status = claim(e);
   if (status == LVD_OK) close_end(e, why);
   return status;
 }
 
-lvd_status lvd_stream_close_receiver(lvd_stream *face) {
+lvd_status lvd_stream_close_receiver(lvd_stream *handle) {
   LVD_NO_ABANDON;
-  stream_end *e = &stream_of(face)->receiver;
+  stream_end *e = &stream_of(handle)->receiver;
   lvd_status status = claim(e);
   if (status == LVD_OK) close_end(e, LVD_OK);
   return status;
@@ -336,9 +337,9 @@ void lvd_streams_end(lvd_app *app, lvd_status outcome) {
   lvd_os_unlock(&app->blocks_lock);
 }
 
-bool lvd_stream_close(lvd_stream *face) {
+bool lvd_stream_close(lvd_stream *handle) {
   LVD_NO_ABANDON;
-  stream *s = stream_of(face);
+  stream *s = stream_of(handle);
   void *me = lvd_caller();
   stream_end *end[2] = {&s->sender, &s->receiver};
   bool any = false;
@@ -350,22 +351,22 @@ bool lvd_stream_close(lvd_stream *face) {
   return any;
 }
 
-lvd_status lvd_stream_release_end(lvd_stream *face) {
+lvd_status lvd_stream_release_end(lvd_stream *handle) {
   LVD_NO_ABANDON;
-  stream *s = stream_of(face);
+  stream *s = stream_of(handle);
   void *me = lvd_caller();
   bool sender = lvd_load_relaxed_ptr(&s->sender.owner) == me,
        receiver = lvd_load_relaxed_ptr(&s->receiver.owner) == me;
   /* The limits are reset so that the next owner has to wait at its first access, where it claims
    * the end. */
   if (sender) {
-    lvd_flush(&face->put);
-    face->put.limit = face->put.put;
+    lvd_flush(&handle->producer);
+    handle->producer.limit = handle->producer.put;
     unclaim(&s->sender);
   }
   if (receiver) {
-    lvd_release(&face->get);
-    face->get.limit = face->get.got;
+    lvd_release(&handle->consumer);
+    handle->consumer.limit = handle->consumer.got;
     unclaim(&s->receiver);
   }
   return sender || receiver ? LVD_OK : LVD_E_STATE;
@@ -374,7 +375,7 @@ lvd_status lvd_stream_release_end(lvd_stream *face) {
 static void flush_end(stream_end *e) {
   if (e->is_sender) {
     /* What was put and not pushed stays unpublished. */
-    lvd_producer *p = &e->stream->face.put;
+    lvd_producer *p = &e->stream->base.producer;
     uint32_t unpushed = (uint32_t)(p->put - p->pushed);
     if (LVD_UNLIKELY(unpushed != lvd_load_relaxed_u32(&e->stream->unpushed)))
       lvd_store_relaxed_u32(&e->stream->unpushed, unpushed);
@@ -383,9 +384,9 @@ static void flush_end(stream_end *e) {
     lvd_membarrier_light(p->fenced);
     lvd_wake_consumers(p, true);
   } else {
-    lvd_consumer *c = &e->stream->face.get;
-    if (lvd_load_relaxed_u32(&c->lines->released) == (uint32_t)c->popped) return;
-    lvd_store_relaxed_u32(&c->lines->released, (uint32_t)c->popped);
+    lvd_consumer *c = &e->stream->base.consumer;
+    if (lvd_load_relaxed_u32(&c->shared->released) == (uint32_t)c->popped) return;
+    lvd_store_relaxed_u32(&c->shared->released, (uint32_t)c->popped);
     lvd_membarrier_light(c->fenced);
     lvd_wake_producer(c, true);
   }
@@ -413,31 +414,31 @@ void lvd_stream_ends_close(lvd_fiber *f, lvd_status outcome) {
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-lvd_status lvd_stream_wait_room(lvd_stream *face, uint32_t n, int64_t timeout_ns) {
+lvd_status lvd_stream_wait_room(lvd_stream *handle, uint32_t n, int64_t timeout_ns) {
   LVD_NO_ABANDON;
-  if (!face || n == 0 || n > face->put.capacity) return LVD_E_ARGUMENT;
-  stream *s = stream_of(face);
+  if (!handle || n == 0 || n > handle->producer.capacity) return LVD_E_ARGUMENT;
+  stream *s = stream_of(handle);
   lvd_status status = claim(&s->sender);
   if (status != LVD_OK) return status;
   lvd_app *app = s->app;
   lvd_thread_waiters_inside(app);
-  status = lvd_wait_room(&face->put, n, timeout_ns);
+  status = lvd_wait_room(&handle->producer, n, timeout_ns);
   lvd_thread_waiters_outside(app);
   return status;
 }
 
-lvd_status lvd_stream_wait_elements(lvd_stream *face, uint32_t n, int64_t timeout_ns) {
+lvd_status lvd_stream_wait_elements(lvd_stream *handle, uint32_t n, int64_t timeout_ns) {
   LVD_NO_ABANDON;
-  if (!face || n == 0 || n > face->get.capacity) return LVD_E_ARGUMENT;
-  stream *s = stream_of(face);
+  if (!handle || n == 0 || n > handle->consumer.capacity) return LVD_E_ARGUMENT;
+  stream *s = stream_of(handle);
   lvd_status status = claim(&s->receiver);
   if (status != LVD_OK) return status;
   lvd_app *app = s->app;
   uint32_t which;
-  lvd_wait_item want = {.elements = &face->get, .n = n};
+  lvd_wait_item want = {.elements = &handle->consumer, .n = n};
   lvd_thread_waiters_inside(app);
-  if (!s->automatic.on || lvd_elements(&face->get, n) >= n)
-    status = lvd_wait_elements(&face->get, n, timeout_ns);
+  if (!s->automatic.on || lvd_elements(&handle->consumer, n) >= n)
+    status = lvd_wait_elements(&handle->consumer, n, timeout_ns);
   else
     status = lvd_threshold_wait(&want, 1, timeout_ns, &which);
   lvd_thread_waiters_outside(app);
@@ -445,30 +446,31 @@ lvd_status lvd_stream_wait_elements(lvd_stream *face, uint32_t n, int64_t timeou
 }
 
 /* Streams after the last selected one come first, so that each gets its turn. */
-lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t timeout_ns,
+lvd_status lvd_stream_select(lvd_stream *const *handle, uint32_t count, int64_t timeout_ns,
                              uint32_t *which) {
   LVD_NO_ABANDON;
-  if (!face || !which || count == 0 || count > LVD_WAIT_ITEMS_MAX) return LVD_E_ARGUMENT;
+  if (!handle || !which || count == 0 || count > LVD_WAIT_ITEMS_MAX) return LVD_E_ARGUMENT;
   lvd_wait_item want[LVD_WAIT_ITEMS_MAX];
   uint32_t first = 0, at = count;
   uint64_t last = 0;
-  lvd_app *app = face[0] ? stream_of(face[0])->app : NULL; /* the common application; else null */
+  lvd_app *app =
+      handle[0] ? stream_of(handle[0])->app : NULL; /* the common application; else null */
   for (uint32_t i = 0; i < count; i++) {
-    if (!face[i]) return LVD_E_ARGUMENT;
-    if (stream_of(face[i])->app != app) app = NULL;
-    lvd_status status = claim(&stream_of(face[i])->receiver);
+    if (!handle[i]) return LVD_E_ARGUMENT;
+    if (stream_of(handle[i])->app != app) app = NULL;
+    lvd_status status = claim(&stream_of(handle[i])->receiver);
     if (status != LVD_OK) return status;
-    if (stream_of(face[i])->selected <= last) continue;
-    last = stream_of(face[i])->selected;
+    if (stream_of(handle[i])->selected <= last) continue;
+    last = stream_of(handle[i])->selected;
     first = (i + 1) % count;
   }
   for (uint32_t i = 0; i < count; i++)
-    want[i] = (lvd_wait_item){.elements = &face[(first + i) % count]->get, .n = 1};
+    want[i] = (lvd_wait_item){.elements = &handle[(first + i) % count]->consumer, .n = 1};
   if (app) lvd_thread_waiters_inside(app);
   lvd_status status = lvd_threshold_wait(want, count, timeout_ns, &at);
   if (at < count) { /* else no stream was selected */
     *which = (first + at) % count;
-    stream_of(face[*which])->selected = last + 1;
+    stream_of(handle[*which])->selected = last + 1;
   }
   if (app) lvd_thread_waiters_outside(app);
   return status;
@@ -490,8 +492,8 @@ LVD_RACY_READ static void read_owner(const stream_end *e, char name[LVD_FIBER_NA
 
 /* The other process counts its own puts and gets; here they follow from the fill. */
 LVD_RACY_READ static void read_stream(const stream *s, lvd_stream_counters *out) {
-  const lvd_producer *p = &s->face.put;
-  const lvd_consumer *c = &s->face.get;
+  const lvd_producer *p = &s->base.producer;
+  const lvd_consumer *c = &s->base.consumer;
   memset(out, 0, sizeof *out);
   copy_name(out->name, s->name);
   read_owner(&s->sender, out->sender);
@@ -513,9 +515,9 @@ LVD_RACY_READ static void read_stream(const stream *s, lvd_stream_counters *out)
   out->sender_waits = s->sender.wait_point.sleeps;
 }
 
-lvd_status lvd_stream_counters_read(const lvd_stream *face, lvd_stream_counters *out) {
-  if (!face || !out) return LVD_E_ARGUMENT;
-  read_stream((const stream *)face, out);
+lvd_status lvd_stream_counters_read(const lvd_stream *handle, lvd_stream_counters *out) {
+  if (!handle || !out) return LVD_E_ARGUMENT;
+  read_stream((const stream *)handle, out);
   return LVD_OK;
 }
 

@@ -44,7 +44,7 @@ typedef struct lvd_auto_threshold {
 } lvd_auto_threshold;
 
 typedef struct stream {
-  lvd_stream face; /* first */
+  lvd_stream base; /* first */
   lvd_app *app;
   lvd_channel *channel;
   /* Shared with another process; null: the channel belongs to this process. */
@@ -104,8 +104,8 @@ static inline uint32_t lvd_stream_unpushed(const lvd_stream *s) {
 }
 
 /* Whether `user` (lvd_caller) owns that end. */
-static inline bool lvd_stream_has(const lvd_stream *face, const void *user, bool sender) {
-  const stream *s = (const stream *)face;
+static inline bool lvd_stream_has(const lvd_stream *handle, const void *user, bool sender) {
+  const stream *s = (const stream *)handle;
   return lvd_load_relaxed_ptr(sender ? &s->sender.owner : &s->receiver.owner) == user;
 }
 

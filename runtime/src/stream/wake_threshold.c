@@ -56,7 +56,7 @@ static void average(lvd_average *a, uint64_t x) {
 
 static void choose(stream *s) {
   lvd_auto_threshold *a = &s->automatic;
-  lvd_consumer *c = &s->face.get;
+  lvd_consumer *c = &s->base.consumer;
   uint64_t looks = lvd_os_ns_to_ticks((uint64_t)s->receiver.wait_point.spin_us * 1000);
   uint64_t most = c->capacity / 2, worth = SHARE * a->cost.mean, k = 1;
   if (a->each.mean > looks * FRACTION) k = worth * FRACTION / a->each.mean;
@@ -81,10 +81,10 @@ static void count_cost(lvd_auto_threshold *a) {
 static void count_each(stream *s, uint64_t before, uint64_t now) {
   lvd_auto_threshold *a = &s->automatic;
   const lvd_worker *w = lvd_this_worker();
-  uint64_t got = s->face.get.got - a->got, span = now - a->ran_at;
+  uint64_t got = s->base.consumer.got - a->got, span = now - a->ran_at;
   uint64_t each = (span - (a->took < span ? a->took : span)) * FRACTION / (got ? got : 1);
   if (a->ran_at && got) average(&a->each, each);
-  a->got = s->face.get.got;
+  a->got = s->base.consumer.got;
   a->waited_at = before;
   a->ran_at = now;
   a->rested = !w || w->park_barrier_at >= before;
@@ -95,8 +95,8 @@ static void count_each(stream *s, uint64_t before, uint64_t now) {
 
 /* For `waited` ticks fewer elements than the threshold have arrived. */
 static void count_slow(stream *s, uint64_t waited) {
-  uint32_t n = lvd_elements(&s->face.get, 1);
-  if (n >= s->face.get.threshold) return;
+  uint32_t n = lvd_elements(&s->base.consumer, 1);
+  if (n >= s->base.consumer.threshold) return;
   uint64_t each = waited * FRACTION / (n ? n : 1);
   lvd_average *a = &s->automatic.each;
   if (each > a->mean) a->mean = each;
@@ -104,7 +104,7 @@ static void count_slow(stream *s, uint64_t waited) {
 }
 
 static stream *automatic_of(const lvd_wait_item *want) {
-  stream *s = (stream *)((char *)want->elements - offsetof(lvd_stream, get));
+  stream *s = (stream *)((char *)want->elements - offsetof(lvd_stream, consumer));
   return s->automatic.on ? s : NULL;
 }
 
@@ -128,7 +128,7 @@ lvd_status lvd_threshold_wait(const lvd_wait_item *want, uint32_t count, int64_t
     for (uint32_t i = 0; i < count; i++) {
       stream *s = automatic_of(&want[i]);
       if (s) count_slow(s, now - before);
-      if (s && status == LVD_E_TIMEOUT) s->face.get.threshold = 1;
+      if (s && status == LVD_E_TIMEOUT) s->base.consumer.threshold = 1;
     }
     if (status == LVD_E_TIMEOUT) {
       int64_t left = timeout_ns - (int64_t)lvd_os_ticks_to_ns(now - before);

@@ -274,7 +274,7 @@ static void produce(victim *v, uint64_t *seed) {
     lvd_producer_disarm(p);
     break;
   case 7:
-    lvd_deserted(p);
+    lvd_consumers_closed(p);
     break;
   }
   if (p->corrupt) {

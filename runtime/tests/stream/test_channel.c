@@ -205,10 +205,10 @@ void test_channel_broadcast(void) {
   CHECK_EQ(lvd_room(&x.p, 1), 1);
   lvd_consumer_close(&x.c[2]); /* ... until it closes its end */
   CHECK_EQ(lvd_room(&x.p, 4), 4);
-  CHECK(!lvd_deserted(&x.p));
+  CHECK(!lvd_consumers_closed(&x.p));
   lvd_consumer_close(&x.c[0]);
   lvd_consumer_close(&x.c[1]);
-  CHECK(lvd_deserted(&x.p));
+  CHECK(lvd_consumers_closed(&x.p));
   CHECK_EQ(lvd_wait_room(&x.p, 4, -1), LVD_E_PEER_GONE);
   lvd_channel_destroy(x.ch);
 }

@@ -555,7 +555,7 @@ void test_stream_refuses(void) {
   CHECK_EQ(lvd_stream_create(app, &o, NULL), LVD_E_ARGUMENT);
   CHECK_EQ(lvd_stream_create(app, &o, &s), LVD_OK);
   void *span;
-  uint32_t most = s->put.capacity;
+  uint32_t most = s->producer.capacity;
   CHECK_EQ(lvd_stream_put_span(s, most + 1, &span), LVD_E_ARGUMENT);
   CHECK_EQ(lvd_stream_put_span(s, UINT32_MAX, &span), LVD_E_ARGUMENT);
   CHECK_EQ(lvd_stream_wait_room(s, 0, 0), LVD_E_ARGUMENT);
@@ -581,7 +581,7 @@ static void put_spans(void *argument) {
     void *span;
     CHECK_EQ(lvd_stream_put_span(j->s, n, &span), LVD_OK);
     for (uint32_t i = 0; i < n; i++) ((uint32_t *)span)[i] = 7 * (at + i);
-    lvd_put_done(&j->s->put, n);
+    lvd_put_done(&j->s->producer, n);
     lvd_stream_push(j->s);
     at += n;
   }
@@ -596,7 +596,7 @@ static void get_spans(void *argument) {
     uint32_t n = 1 + (uint32_t)(next_random(&random) % j->most);
     lvd_status status = lvd_stream_get_span(j->s, n, &span);
     if (status == LVD_E_EOF) {
-      uint32_t left = (uint32_t)lvd_elements(&j->s->get, 1);
+      uint32_t left = (uint32_t)lvd_elements(&j->s->consumer, 1);
       CHECK(left < n);
       CHECK_EQ(at + left, j->count);
       n = left;
@@ -604,7 +604,7 @@ static void get_spans(void *argument) {
       CHECK_EQ(status, LVD_OK);
     }
     for (uint32_t i = 0; i < n; i++) CHECK_EQ(((const uint32_t *)span)[i], 7 * (at + i));
-    lvd_get_done(&j->s->get, n);
+    lvd_get_done(&j->s->consumer, n);
     lvd_stream_pop(j->s);
     at += n;
     if (status != LVD_OK) return;

@@ -14,9 +14,9 @@ typedef struct job {
 } job;
 
 static bool is_asleep(const lvd_stream *s) {
-  const lvd_wake_mark *m = &s->put.channel->consumer[0].elements;
+  const lvd_wake_mark *m = &s->producer.channel->consumer[0].elements;
   return lvd_load_relaxed_u32(&m->armed) &&
-         !lvd_reached((uint32_t)s->put.put, lvd_load_relaxed_u32(&m->at));
+         !lvd_reached((uint32_t)s->producer.put, lvd_load_relaxed_u32(&m->at));
 }
 
 /* Lets the receiver fall asleep before each element; then waits until each is taken, without
@@ -28,7 +28,7 @@ static void send(void *argument) {
     while (i < j->fast && !is_asleep(s)) sched_yield();
     CHECK_EQ(lvd_stream_put(s, &i, sizeof i), LVD_OK);
     lvd_stream_push(s);
-    const lvd_a32 *head = &s->put.channel->consumer[0].head;
+    const lvd_a32 *head = &s->producer.channel->consumer[0].head;
     while (i >= j->fast && lvd_load_relaxed_u32(head) != i + 1) sched_yield();
   }
 }
@@ -39,7 +39,7 @@ static void receive(void *argument) {
   while (lvd_stream_get(j->stream, &x, sizeof x) == LVD_OK) {
     CHECK_EQ(x, n++);
     lvd_stream_pop(j->stream);
-    if (j->stream->get.threshold > j->highest) j->highest = j->stream->get.threshold;
+    if (j->stream->consumer.threshold > j->highest) j->highest = j->stream->consumer.threshold;
   }
   CHECK_EQ(n, j->fast + j->slow);
 }
@@ -56,7 +56,7 @@ static uint64_t run(lvd_runtime *rt, job *j, uint32_t capacity, uint32_t thresho
     CHECK_EQ(lvd_fiber_start(app, i ? send : receive, j, &fo, &f[i]), LVD_OK);
   }
   for (uint32_t i = 0; i < 2; i++) CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
-  uint64_t wakes = j->stream->put.wakes;
+  uint64_t wakes = j->stream->producer.wakes;
   lvd_app_close(app);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
   lvd_app_unload(app);

@@ -73,9 +73,9 @@ LEVADA_INLINE void levada_ahead(const void *at, size_t bytes) {
 }
 
 /* Whether all consumers of this actor have closed. */
-static LEVADA_UNUSED bool levada_deserted(const lvd_actor *self) {
+static LEVADA_UNUSED bool levada_consumers_closed(const lvd_actor *self) {
   for (uint32_t i = 0; i < self->cls->outputs; i++)
-    if (!lvd_deserted(&self->out[i])) return false;
+    if (!lvd_consumers_closed(&self->out[i])) return false;
   return true;
 }
 

@@ -475,7 +475,7 @@ impl<'a> Class<'a> {
             w.put(&format!("if (LVD_UNLIKELY({name}_n < {n})) {{"));
             Self::look(w, "LEVADA_ROOM", round.outputs[port], name, port, n);
             if self.is_pure() {
-                w.put("if (levada_deserted(self)) goto lvd_done;");
+                w.put("if (levada_consumers_closed(self)) goto lvd_done;");
             }
             w.put(&format!("if ({name}_n < {n}) {{"));
             w.put(&format!("levada_await_room(self, {port}, {n});"));

@@ -37,12 +37,12 @@ static void stream_through(lvd_unit *u, uint32_t rounds) {
     const void *there;
     CHECK_EQ(lvd_stream_put_span(to, SPAN, &room), LVD_OK);
     for (uint32_t i = 0; i < SPAN; i++) ((uint32_t *)room)[i] = round * SPAN + i;
-    lvd_put_done(&to->put, SPAN);
+    lvd_put_done(&to->producer, SPAN);
     lvd_stream_flush(to);
     CHECK_EQ(lvd_stream_get_span(from, SPAN, &there), LVD_OK);
     for (uint32_t i = 0; i < SPAN; i++)
       CHECK_EQ(((const uint32_t *)there)[i], round * SPAN + i + 1);
-    lvd_get_done(&from->get, SPAN);
+    lvd_get_done(&from->consumer, SPAN);
     lvd_stream_pop(from);
   }
   CHECK_EQ(lvd_stream_close_sender(to, LVD_OK), LVD_OK);

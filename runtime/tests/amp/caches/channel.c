@@ -119,9 +119,9 @@ static void ends(void) {
 
 static void is_left(void) {
   begin(true);
-  FAR_DO(CHECK(lvd_room(&p, 2) >= 2); CHECK(!lvd_deserted(&p)));
+  FAR_DO(CHECK(lvd_room(&p, 2) >= 2); CHECK(!lvd_consumers_closed(&p)));
   HOST_DO(lvd_consumer_close(&c));
-  CHECK(FAR(lvd_deserted(&p)));
+  CHECK(FAR(lvd_consumers_closed(&p)));
 }
 
 /* ---- the remote side consumes ---------------------------------------------------------------- */
@@ -183,9 +183,9 @@ static void hears_the_end(void) {
 
 static void leaves(void) {
   begin(false);
-  CHECK(!HOST(lvd_deserted(&p)));
+  CHECK(!HOST(lvd_consumers_closed(&p)));
   FAR_DO(lvd_consumer_close(&c));
-  CHECK(HOST(lvd_deserted(&p)));
+  CHECK(HOST(lvd_consumers_closed(&p)));
 }
 
 int main(void) {
