@@ -27,7 +27,9 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
         assert!(start.elapsed() < Duration::from_secs(300));
         std::thread::sleep(Duration::from_millis(5));
     }
-    let kept = [".journal", ".lock", "a.json", "b.json", "c.json"];
+    let kept = [
+        ".journal", ".lock", ".version", "a.json", "b.json", "c.json",
+    ];
     assert_eq!(host.place.list("state"), kept);
     // A folder is one host's, whatever its socket.
     host.place

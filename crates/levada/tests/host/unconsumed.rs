@@ -65,7 +65,7 @@ fn end_event(host: &Host, name: &str) -> (Value, String) {
     let text = host.run(&["events"]).succeeds().out.clone();
     let line = text
         .lines()
-        .find(|l| l.contains(&format!("ended     {name}")));
+        .find(|l| l.split_whitespace().any(|w| w == "ended") && l.contains(&format!(" {name}")));
     (end.unwrap(), line.unwrap().to_string())
 }
 
