@@ -17,20 +17,20 @@
 
 pub(crate) mod files;
 mod forget;
-mod keep;
 mod not_restored;
 mod replacing;
+mod save;
 #[cfg(test)]
 mod tests;
-mod unsaved;
 mod version;
+mod write;
 
 use crate::model::error::{Kind, Refusal};
 use crate::persist::journal::{Journal, quarantine_file};
 use crate::persist::store::files::{
     StateFolder, finish, forget_gone, forget_replacing, tidy, write_whole,
 };
-use crate::persist::store::unsaved::Unsaved;
+use crate::persist::store::write::Unsaved;
 use crate::util::at_fork::LockedFile;
 use crate::util::file_lock::lock_when_released;
 use crate::util::lock::lock;

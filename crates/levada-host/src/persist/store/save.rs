@@ -7,7 +7,7 @@ use crate::persist::store::StateStore;
 use crate::persist::store::files::{
     BatchChange, CHANGE, MAX_BYTES, PreviousContent, named, request_file, unloading_file,
 };
-use crate::persist::store::unsaved::Unsaved;
+use crate::persist::store::write::Unsaved;
 use crate::protocol::LoadRequest;
 use levada_files::read_private;
 use std::io::{self, ErrorKind};
