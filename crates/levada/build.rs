@@ -7,10 +7,11 @@ fn main() {
     for names in ["lvd_*", "pb_*", "stream_*", "srpc_*"] {
         println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={names}");
     }
-    // What ends this process, puts another program into its place, or sends it a signal, is called by what is loaded as it
-    // is here (levada-sys, ends.c).
+    // Loaded objects call these functions as this executable defines them (levada-sys, ends.c): all that end the
+    // process, replace its program, or send it a signal.
     let ends = "exit quick_exit _exit _Exit abort raise pthread_kill kill syscall alarm ualarm setitimer timer_create \
-                fork system popen posix_spawn posix_spawnp execve execv execvpe execvp fexecve execveat execl execlp execle";
+                fork system popen posix_spawn posix_spawnp execve execv execvpe execvp fexecve execveat execl execlp \
+                execle";
     for name in ends.split_whitespace() {
         println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={name}");
     }

@@ -161,10 +161,10 @@ impl HostedApp {
     pub(crate) fn lock_control(&self, until: Instant) -> Result<MutexGuard<'_, ()>, Refusal> {
         self.control.lock_control(until).ok_or_else(|| {
             let what = format!(
-                "another request pauses {}, and waits for a firing",
+                "another request pauses {} and waits for a firing to end",
                 self.name
             );
-            Refusal::new(Kind::Timeout, what).help("try again, or wait longer")
+            Refusal::new(Kind::Timeout, what).help("try again, or wait longer with --timeout")
         })
     }
 

@@ -23,7 +23,7 @@ impl HostContext {
     }
 
     pub fn isolated_processes(&self) -> Option<&dyn IsolatedProcesses> {
-        self.isolated.get().map(|beside| &**beside)
+        self.isolated.get().map(|processes| &**processes)
     }
 
     /// The capacity of each worker's core that isolated applications leave.
@@ -31,7 +31,7 @@ impl HostContext {
         let mut left = vec![1.0; self.machine.workers()];
         let taken = self
             .isolated_processes()
-            .map(|beside| beside.cpu_usage(now));
+            .map(|processes| processes.cpu_usage(now));
         let Some(taken) = taken.filter(|taken| !taken.is_empty()) else {
             return left;
         };

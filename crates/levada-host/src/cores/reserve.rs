@@ -69,11 +69,11 @@ impl HostContext {
         self.send(MonitorMessage::Changed);
         left.map_err(|kept| match kept {
             Occupied::By(reason) => {
-                let what = format!("this core is kept: {reason}; all is as it was");
+                let what = format!("the core cannot be vacated: {reason}; nothing was changed");
                 Refusal::new(Kind::Timeout, what).help("try again when that is over, or unload it")
             }
             Occupied::Taken => {
-                let what = "it is an application's or reserved already, or the last one";
+                let what = "the core is exclusive to an application, already reserved, or the only one left";
                 Refusal::new(Kind::Conflict, what).help("see levada map")
             }
         })
@@ -182,8 +182,8 @@ impl HostContext {
         let rest: Vec<String> = rest.iter().map(u32::to_string).collect();
         (sharing > rest.len()).then(|| {
             format!(
-                "worker {worker}: without it others would wait for what runs on worker {}, which lets no other have \
-                 its turn",
+                "worker {worker}: without it others would wait for what runs on worker {}, which does not yield to \
+                 others",
                 rest.join(", ")
             )
         })

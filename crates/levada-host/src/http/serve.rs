@@ -86,8 +86,8 @@ async fn accept(
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            anew = &mut renewed => {
-                listener = heard_at(socket, anew)?;
+            rebound = &mut renewed => {
+                listener = heard_at(socket, rebound)?;
                 renewed = Box::pin(socket.renewed());
                 continue;
             }
@@ -155,11 +155,11 @@ async fn accept(
 /// host any more.
 fn heard_at(
     socket: &Socket,
-    anew: Result<std::os::unix::net::UnixListener, Refusal>,
+    rebound: Result<std::os::unix::net::UnixListener, Refusal>,
 ) -> std::io::Result<tokio::net::UnixListener> {
     let path = socket.path().map(|path| path.display().to_string());
     let path = path.unwrap_or_default();
-    let anew = anew.map_err(|e| {
+    let rebound = rebound.map_err(|e| {
         let what = format!("the socket was removed, and no command can find this host: {e}");
         std::io::Error::other(what)
     })?;
@@ -167,8 +167,8 @@ fn heard_at(
     let _ = std::io::stderr()
         .lock()
         .write_all(escaped(&line).as_bytes());
-    anew.set_nonblocking(true)?;
-    tokio::net::UnixListener::from_std(anew)
+    rebound.set_nonblocking(true)?;
+    tokio::net::UnixListener::from_std(rebound)
 }
 
 /// Waits until the client has disconnected and everything it has sent has been read. Operations in progress may

@@ -182,8 +182,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_system_is_read_whatever_the_name_is() {
-        let line = "4711 (a) R 1 (b) S 1 1 1 0 -1 4194368 1 0 0 0 250 50 0 0 20 0 1 0 1 2 3 4 5 6 7 8 0 0 0 0 0 0 0 0 17 3 0 0\n";
+    fn stat_line_is_parsed_whatever_the_program_name_contains() {
+        let line = "4711 (a) R 1 (b) S 1 1 1 0 -1 4194368 1 0 0 0 250 50 0 0 20 0 1 0 \
+                    1 2 3 4 5 6 7 8 0 0 0 0 0 0 0 0 17 3 0 0\n";
         assert_eq!(read(line), Some((3, 300)));
         for bad in [
             "",

@@ -227,9 +227,9 @@ pub(crate) fn supervise(
     partial_outputs::remove_all_soon(out.filter_map(partial_outputs::output).collect());
     // The other children have one neighbor less.
     if let Some(shared) = of.upgrade()
-        && let Some(beside) = shared.isolated_processes()
+        && let Some(processes) = shared.isolated_processes()
     {
-        beside.notify_cores_and_neighbors();
+        processes.notify_cores_and_neighbors();
     }
 }
 

@@ -45,11 +45,11 @@ impl Host {
         }
         let admission = self.admit(&[&load], Some(&old))?.pop().flatten();
         let new = self.load_admitted(load, Some(&old), admission)?;
-        let anew = new.app.reset_report(&old.app);
+        let reset = new.app.reset_report(&old.app);
         let _ = new
             .versions
             .state_reset
-            .set(anew.lines().map(str::to_string).collect());
+            .set(reset.lines().map(str::to_string).collect());
         for (actor, pin) in pins.into_iter().enumerate().filter(|p| p.1.is_some()) {
             new.placement.pin(actor, pin);
         }

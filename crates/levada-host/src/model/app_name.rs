@@ -20,7 +20,8 @@ pub fn check_name(name: &str) -> Result<(), Refusal> {
             format!("{name:?} is no name for an application"),
         )
         .help(format!(
-            "use at most {NAME_BYTES_MAX} letters, digits, dots, dashes and underscores, a letter, digit or underscore first"
+            "use at most {NAME_BYTES_MAX} letters, digits, dots, dashes and underscores; begin with a letter, \
+             a digit or an underscore"
         ))),
     }
 }

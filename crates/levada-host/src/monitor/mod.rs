@@ -281,8 +281,8 @@ impl Monitor<'_> {
     fn restart(&mut self) {
         self.restart_pending = false;
         self.restart_from_current();
-        if let Some(beside) = self.shared.isolated_processes() {
-            beside.notify_cores_and_neighbors();
+        if let Some(processes) = self.shared.isolated_processes() {
+            processes.notify_cores_and_neighbors();
         }
         // A core may have been reserved; the runtime moves actors of paused applications, too.
         for hosted in self.living(|_| true) {

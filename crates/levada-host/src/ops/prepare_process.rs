@@ -182,7 +182,7 @@ fn both(
             continue;
         }
         if polled[2].revents != 0 {
-            let what = "has been ended: no client waits for it";
+            let what = "has been ended: its client has disconnected";
             return Err(Refusal::new(Kind::Conflict, what));
         }
         let mut take = |polled: &libc::pollfd, from: &mut dyn Read, to: &mut Vec<u8>| {
@@ -475,7 +475,7 @@ mod tests {
             let why = ends_within(place.path(), || {
                 preparing.run(&mut command, Some(&client), LONG_TIMEOUT)
             });
-            assert!(why.what.contains("no client waits"), "{why}");
+            assert!(why.what.contains("disconnected"), "{why}");
             assert!(preparing.groups().all.is_empty());
         });
     }

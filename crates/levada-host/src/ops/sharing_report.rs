@@ -50,7 +50,7 @@ fn shared(worker: u32, others: BTreeMap<&str, f64>, own: f64) -> String {
         .iter()
         .map(|(name, share)| format!("{} by {name}", percent(*share)));
     format!(
-        "worker {worker} has been used recently for {}, and {} by this one\n",
+        "worker {worker} was recently used {}, and {} by this one\n",
         others.collect::<Vec<_>>().join(", "),
         percent(own)
     )
@@ -66,7 +66,7 @@ mod tests {
         let said = shared(1, others, 0.1);
         assert_eq!(
             said,
-            "worker 1 has been used recently for 70% by burn, 20% by a, and 10% by this one\n"
+            "worker 1 was recently used 70% by burn, 20% by a, and 10% by this one\n"
         );
         assert_eq!(shared(0, BTreeMap::from([("idle", 0.0)]), 1.0), "");
     }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a process leaves in a file, and on its error output, when the code of an application ends it: by `abort`, by a
-//! fault that nothing contains, by `exit` and its kin, or by a signal that it sends to its own process. The kernel
-//! alone knows of `kill -9`: of that nothing is left.
+//! Crash record: one line in a file, and on standard error, when an application's code ends the process: by `abort`, an
+//! uncontained fault, `exit` and similar, or a signal to its own process. SIGKILL leaves no record.
 //!
-//! A host that is ended so ends with a failure, whatever status that code has asked for: a service manager starts it
-//! again. A signal by which a host is told to end lets it end as ever, and then it fails, too.
+//! A host that ends in this way exits with a failure status, whatever status the code has passed to `exit`, so that a
+//! service manager restarts it. If the code sends a termination signal (SIGTERM and similar), the host shuts down as
+//! usual, and then exits with the failure status.
 //!
-//! The functions that end a process, or send it a signal, tell who calls them (`levada_ends_watch`), since such a
-//! signal is handled on any thread. So do those that set a clock, whose signal comes later, and those that start a
-//! process, which may send one ([`descendants`]). What would put another program into the place of a host is refused.
+//! A signal may be handled on any thread, so the handler cannot tell which application has sent it. Therefore the
+//! functions that end a process or send a signal report their caller (`levada_ends_watch`), as do those that set a
+//! timer and those that start a process ([`descendants`]), both of which may send a signal later. Calls of `exec` in
+//! the process of a host are refused.
 
 mod descendants;
 
@@ -22,25 +23,25 @@ use std::os::fd::IntoRawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, Ordering};
 
-/// What the file is told: `died SIGNAL NAME`. By `exit` the signal is 0; where it is not known whose code it was, the
-/// name is `?`.
+/// The first word of a record: `died SIGNAL NAME`. The signal is 0 for `exit`; the name is `?` if the application
+/// is not known.
 pub const WORD: &str = "died";
 
-/// And by another line, that the process had all but all of the memory that it may claim (`RLIMIT_DATA`).
+/// A second line: the process had used almost all of the memory that it may allocate (`RLIMIT_DATA`).
 pub const FULL: &str = "full";
 
-/// Who has no more left than this may be refused what the smaller parts of it are asked for, such as a thread's stack.
-const ALL_BUT: u64 = 4 << 20;
+/// A process with less memory left than this may fail to allocate something small, such as a thread's stack.
+const HEADROOM_BYTES: u64 = 4 << 20;
 
-/// Of what may be claimed, is that all but all?
+/// Whether a process that has allocated `has` bytes of at most `most` is out of memory, or almost.
 pub fn is_full(has: u64, most: u64) -> bool {
-    has.saturating_add(ALL_BUT) >= most
+    has.saturating_add(HEADROOM_BYTES) >= most
 }
 
-/// By these a host is told to end: who handles them comes later, and calls what was there before.
+/// The termination signals of a host. Its handlers for them are installed later, and call the handlers of this file.
 const ENDS: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
 
-/// What the code that runs on a thread brings upon itself there.
+/// Signals that an instruction raises on its own thread.
 const OF_INSTRUCTIONS: [c_int; 6] = [
     libc::SIGSEGV,
     libc::SIGBUS,
@@ -50,7 +51,7 @@ const OF_INSTRUCTIONS: [c_int; 6] = [
     libc::SIGSYS,
 ];
 
-/// All that end a process which does not handle them.
+/// All signals whose default action ends the process.
 const SIGNALS: [c_int; 18] = [
     libc::SIGABRT,
     OF_INSTRUCTIONS[0],
@@ -72,7 +73,7 @@ const SIGNALS: [c_int; 18] = [
     ENDS[2],
 ];
 
-/// What `levada_ends_watch` tells.
+/// The events that `levada_ends_watch` reports.
 const EXITS: c_int = 0;
 const EXITS_AT_ONCE: c_int = 1;
 const SENDS: c_int = 2;
@@ -81,50 +82,51 @@ const CLEARS: c_int = 4;
 const STARTS: c_int = 5;
 const REPLACES: c_int = 6;
 
-/// As no signal is numbered: it exits.
+/// In place of a signal's number: the process exits.
 const BY_EXIT: c_int = 0;
 
-/// The status of a host that is ended so.
+/// The exit status of a host that an application has ended.
 const FAILED: c_int = 1;
 
 struct CrashRecord {
-    /// Below 0: there is none.
+    /// The record's descriptor; negative if there is none.
     file: c_int,
-    /// It holds many applications, and not one alone in a process of its own.
+    /// True for a host, false for the process of an isolated application.
     host: bool,
     process: libc::pid_t,
-    /// What was to happen before, of each of the signals.
+    /// The previous action of each signal.
     before: [libc::sigaction; SIGNALS.len()],
-    /// It has been said.
+    /// The record has been written.
     said: AtomicBool,
-    /// The process ends on purpose: nothing is written any more.
+    /// The process is shutting down as requested: no record is written any more.
     ends: AtomicBool,
-    /// It has, and its status is its own.
+    /// Shutdown is complete: the exit status is not changed any more.
     over: AtomicBool,
 }
 
-// Signal handlers find it there.
+// Signal handlers read these.
 static WILL: OnceLock<CrashRecord> = OnceLock::new();
 static RUNTIME: AtomicPtr<levada_sys::ffi::lvd_runtime> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Who has called what ends this process last, with which signal, and the status.
+/// The application that last called a function that ends this process, with the signal or exit status.
 static CALLER: Caller = Caller {
     name: Name::empty(),
     signal: AtomicI32::new(-1),
     status: AtomicI32::new(0),
 };
 
-/// Of each signal: the application that has last set a timer that sends it.
+/// For each signal, the application that last set a timer that sends it.
 static CLOCKS: [Name; 65] = [const { Name::empty() }; 65];
 
-const LONGEST: usize = 65;
+/// An application's name and its final zero.
+const NAME_BYTES: usize = 65;
 
-/// The name of an application, or nothing: written and read on any thread, also in a signal's handler.
-struct Name([AtomicU8; LONGEST]);
+/// The name of an application, or empty. Any thread may write or read it, also in a signal handler.
+struct Name([AtomicU8; NAME_BYTES]);
 
 impl Name {
     const fn empty() -> Name {
-        Name([const { AtomicU8::new(0) }; LONGEST])
+        Name([const { AtomicU8::new(0) }; NAME_BYTES])
     }
 
     fn set(&self, name: &[u8]) {
@@ -134,7 +136,7 @@ impl Name {
         }
     }
 
-    /// False: there is none.
+    /// Returns false if the name is empty.
     fn add_to(&self, line: &mut Line) -> bool {
         let bytes = self.0.iter().map(|b| b.load(Ordering::Relaxed));
         bytes.take_while(|b| *b != 0).for_each(|b| line.add(&[b]));
@@ -155,29 +157,29 @@ impl Caller {
         self.signal.store(signal, Ordering::Release);
     }
 
-    /// Adds the name of who has sent that; false: it is not known.
+    /// Adds the name of the application that has sent this signal. Returns false if it is not known.
     fn add_to(&self, line: &mut Line, signal: c_int) -> bool {
         self.signal.load(Ordering::Acquire) == signal && self.name.add_to(line)
     }
 }
 
-/// How a signal has come, or `exit`.
+/// The cause of a signal or exit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
-    /// This process has sent it, or exits.
+    /// A call in this process.
     Call,
-    /// The code that runs on this thread has brought it about.
+    /// An instruction on this thread.
     Instruction,
-    /// A clock, or the kernel for another reason: it comes on any thread.
+    /// A timer, or the kernel for another reason; it is delivered to any thread.
     Kernel,
-    /// A process that this one, or one of those, has started.
+    /// A descendant of this process.
     Descendant(libc::pid_t),
     Others,
 }
 
 impl By {
     fn of(signal: c_int, info: &siginfo_t) -> By {
-        // SAFETY: has no preconditions; which field is there the code says.
+        // SAFETY: no preconditions; si_code determines which field is valid.
         let (own, process) = unsafe { (libc::getpid(), info.si_pid()) };
         match info.si_code {
             libc::SI_TIMER => By::Kernel,
@@ -189,14 +191,15 @@ impl By {
         }
     }
 
-    /// Of code that runs, or was started, here.
+    /// Whether code in this process, or a process that it has started, is the cause.
     fn is_own(self) -> bool {
         self != By::Others
     }
 }
 
-/// From now on such an end is written to `file`, if there is one, which was opened to append; of a `host` also to its
-/// error output. To be called before there is a runtime: it contains the faults that it can, and hands on the others.
+/// Installs the crash record. Records are appended to `file`, if there is one; a `host` also prints them on standard
+/// error. Call this before the runtime is created: its handlers contain the faults that they can, and pass on
+/// the others.
 pub fn leave_to(file: Option<File>, host: bool) {
     // SAFETY: all zeros is an action; those of the process are changed before there are other threads, and the
     // handlers live as long as it.
@@ -221,7 +224,7 @@ pub fn leave_to(file: Option<File>, host: bool) {
         action.sa_sigaction = on_signal as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER | libc::SA_RESTART;
         for (signal, old) in SIGNALS.iter().zip(&before) {
-            // What was to be ignored stays so; those that tell a host to end it handles all the same.
+            // An ignored signal stays ignored, except termination signals, which the host handles in any case.
             if old.sa_sigaction != libc::SIG_IGN || ENDS.contains(signal) {
                 libc::sigaction(*signal, &action, std::ptr::null_mut());
             }
@@ -234,13 +237,13 @@ pub fn leave_to(file: Option<File>, host: bool) {
     }
 }
 
-/// Its applications run here.
+/// Sets the runtime in which the applications run.
 pub fn of(runtime: &Runtime) {
     RUNTIME.store(runtime.raw(), Ordering::Release);
 }
 
-/// The process ends on purpose: whatever happens from now on is not written. True: the code of an application has ended
-/// it before, and that is.
+/// Requested shutdown begins: nothing is recorded from now on. Returns true if an application's code had already ended
+/// the process.
 pub fn keep_silent() -> bool {
     WILL.get().is_some_and(|will| {
         will.ends.store(true, Ordering::Relaxed);
@@ -248,8 +251,8 @@ pub fn keep_silent() -> bool {
     })
 }
 
-/// It is over, and nothing of an application runs any more: from now on it exits with what status it likes. True: the
-/// code of an application has ended it.
+/// Shutdown is complete and no application runs any more: the exit status is no longer changed. Returns true if an
+/// application's code has ended the process.
 pub fn end() -> bool {
     RUNTIME.store(std::ptr::null_mut(), Ordering::Release);
     WILL.get().is_some_and(|will| {
@@ -258,7 +261,7 @@ pub fn end() -> bool {
     })
 }
 
-/// The will of this process, as long as its end is not its own. What a native has forked is not the host.
+/// The crash record of this process until shutdown is complete. A child that a native has forked has none.
 fn will() -> Option<&'static CrashRecord> {
     // SAFETY: has no preconditions.
     let own = |will: &&CrashRecord| will.process == unsafe { libc::getpid() };
@@ -268,19 +271,19 @@ fn will() -> Option<&'static CrashRecord> {
 }
 
 extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
-    // What another process has sent has nothing to do with what runs here.
-    // SAFETY: it is the system's, and there as long as the handler runs.
+    // A signal from an unrelated process is not an application's fault.
+    // SAFETY: the system's structure is valid while the handler runs.
     let by = By::of(signal, unsafe { &*info });
     let asks = ENDS.contains(&signal);
     if by.is_own() || !asks {
         say(signal, by);
     }
-    // As if we had never been here: what comes of an instruction comes again.
-    // SAFETY: what is called may be called in a signal's handler.
+    // Restore the previous action. The instruction that raised the signal then raises it again.
+    // SAFETY: the calls are async-signal-safe.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &mut now);
-        // Whoever handles it has called us first.
+        // The host's own handler called this one first, and continues.
         if asks && now.sa_sigaction != on_signal as *const () as usize {
             return;
         }
@@ -293,24 +296,25 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
             old.map_or(std::ptr::null(), |o| o),
             std::ptr::null_mut(),
         );
-        // One that was sent does not, nor one of a clock; nor do some processors stop at a breakpoint again.
+        // A signal that was sent, or a timer's, must be raised again; so must a breakpoint's on some processors.
         if by != By::Instruction || signal == libc::SIGTRAP {
             libc::raise(signal);
         }
     }
 }
 
-/// Some code calls what ends this process, or sends it a signal, and so on. True: that is refused.
+/// Called when code in this process exits, sends a signal, sets a timer, starts a process or execs. Returns true to
+/// refuse the call.
 extern "C" fn on_call(ends: c_int, value: c_int, caller: *const c_void) -> bool {
     let Some(will) = will() else { return false };
-    let mut name = [0 as c_char; LONGEST];
+    let mut name = [0 as c_char; NAME_BYTES];
     // SAFETY: the name lives as long as its application, which runs here; the runtime lives, or is not there.
     let named = unsafe {
         let here = levada_sys::ffi::lvd_current_app_name();
         let runtime = RUNTIME.load(Ordering::Acquire);
         if here.is_null() && !runtime.is_null() {
             let into = name.as_mut_ptr();
-            levada_sys::ffi::lvd_app_name_of_code(runtime, caller, into, LONGEST)
+            levada_sys::ffi::lvd_app_name_of_code(runtime, caller, into, NAME_BYTES)
                 .then(|| CStr::from_ptr(into))
         } else {
             (!here.is_null()).then(|| CStr::from_ptr(here))
@@ -345,9 +349,7 @@ fn refuses_to_be_replaced(name: &[u8]) {
     let mut line = Line::default();
     line.add(b"error: ");
     line.add(if name.is_empty() { NAMELESS } else { name });
-    line.add(
-        b" would have put another program into the place of this host (exec): that is refused\n",
-    );
+    line.add(b" called exec, which would replace the program of this host: refused\n");
     line.write(libc::STDERR_FILENO);
 }
 
@@ -359,11 +361,11 @@ extern "C" fn on_exit() {
     }
 }
 
-/// Nothing but the code of an application exits now: a host fails by that.
+/// An application's code exits: records it, and ends a host with the failure status.
 fn exits_by_itself(will: &CrashRecord) {
     say(BY_EXIT, By::Call);
     if will.host {
-        // SAFETY: all streams, as exit writes them; and then this process has nothing more to do.
+        // SAFETY: flushes all streams, as exit does; the process then ends.
         unsafe {
             libc::fflush(std::ptr::null_mut());
             levada_sys::ffi::levada_ends_now(FAILED);
@@ -371,7 +373,7 @@ fn exits_by_itself(will: &CrashRecord) {
     }
 }
 
-/// In signal context.
+/// Writes the record. Runs in signal context.
 fn say(signal: c_int, by: By) {
     let Some(will) = will() else { return };
     if will.said.swap(true, Ordering::Relaxed) {
@@ -409,7 +411,7 @@ fn say(signal: c_int, by: By) {
         line.add(b" ");
         line.add(if name.used > 0 { name.bytes() } else { b"?" });
         line.add(b"\n");
-        if has_all() {
+        if memory_is_full() {
             line.add(FULL.as_bytes());
             line.add(b"\n");
         }
@@ -443,10 +445,10 @@ fn say(signal: c_int, by: By) {
     }
 }
 
-/// In signal context: has this process all but all of the memory that it may claim?
-fn has_all() -> bool {
+/// Whether this process is out of memory, or almost (`is_full`). Runs in signal context.
+fn memory_is_full() -> bool {
     let mut text = [0u8; 256];
-    // SAFETY: calls that may be made in a signal's handler; what is written to is this frame's.
+    // SAFETY: async-signal-safe calls; the buffers are on this stack frame.
     let (most, read, page) = unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         if libc::getrlimit(libc::RLIMIT_DATA, &mut limit) != 0 {
@@ -460,7 +462,7 @@ fn has_all() -> bool {
         libc::close(file);
         (limit.rlim_cur, read, libc::sysconf(libc::_SC_PAGESIZE))
     };
-    // In pages: all, resident, shared, code, libraries, and what is its own to write.
+    // The fields, in pages: size, resident, shared, text, lib, data.
     let text = &text[..read.max(0) as usize];
     let pages = text.split(|b| *b == b' ').nth(5).unwrap_or_default();
     let pages = pages.iter().filter(|b| b.is_ascii_digit());
@@ -470,7 +472,7 @@ fn has_all() -> bool {
     most != libc::RLIM_INFINITY && is_full(pages.saturating_mul(page.max(0) as u64), most)
 }
 
-/// One that is made without the allocator, whose lock may be held.
+/// A line of text that is built without the allocator, whose lock may be held.
 struct Line {
     text: [u8; 192],
     used: usize,
@@ -523,7 +525,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_as_they_are() {
+    fn numbers_are_written_in_decimal() {
         for number in [0, 7, 10, 134, -1, c_int::MIN, c_int::MAX] {
             let mut line = Line::default();
             line.add_number(number);
@@ -532,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_sent_another_signal_is_not_named() {
+    fn caller_is_named_only_for_the_signal_it_sent() {
         let caller = Caller {
             name: Name::empty(),
             signal: AtomicI32::new(-1),

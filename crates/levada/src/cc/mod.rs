@@ -154,8 +154,8 @@ fn forks_in_cpp(line: &Line) -> Option<(Sources, Diagnostics)> {
 }
 
 /// Code for a host is a shared object. It must not overflow its fiber's stack, since other stacks lie next to it.
-/// It is linked so that it calls its own functions: for an object that is linked as usual, the loader finds those of the C
-/// library and the host (`pipe`, `kill`) first.
+/// It is linked with -Bsymbolic so that it calls its own functions. Otherwise the loader would resolve a name such as
+/// `pipe` or `kill` to the C library's or the host's function first.
 fn for_a_host(words: Vec<OsString>) -> Vec<OsString> {
     let links = Line::new(&words).goal == Goal::Link;
     let how = std::iter::once("-fPIC").chain(levada_cal::compile::touches_each_page());
@@ -446,7 +446,7 @@ impl Session<'_> {
         copy: &Path,
     ) -> Result<Option<Vec<u8>>, Failure> {
         // Included files are searched next to the original, not next to the copy.
-        let beside = Path::new(path)
+        let folder = Path::new(path)
             .parent()
             .filter(|p| *p != Path::new(""))
             .unwrap_or(Path::new("."));
@@ -454,7 +454,7 @@ impl Session<'_> {
             path: copy.into(),
             ..input.clone()
         };
-        let goal = [OsStr::new("-E"), OsStr::new("-iquote"), beside.as_os_str()];
+        let goal = [OsStr::new("-E"), OsStr::new("-iquote"), folder.as_os_str()];
         let mut command = self.preprocessor(&copied, &goal)?;
         let done = command.output().map_err(|e| cannot_run(self.cc, &e))?;
         if !done.status.success() {

@@ -9,20 +9,27 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub struct HostArgs {
-    /// Listen here [default: $XDG_RUNTIME_DIR/levada/host.sock, or /run/levada/host.sock for root]
+    /// The socket on which the host listens [default: $XDG_RUNTIME_DIR/levada/host.sock, or
+    /// /run/levada/host.sock for root]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, env = "LEVADA_HOST")]
     pub socket: Option<PathBuf>,
-    /// Listen on this descriptor, remember nothing: for an application that a host isolates
-    #[arg(long, value_name = "FD", hide = true, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(3..))]
+    /// Listen on this descriptor and save no state: for an isolated application
+    #[arg(
+        long,
+        value_name = "FD",
+        hide = true,
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i32).range(3..)
+    )]
     pub listener: Option<i32>,
-    /// Let this group use it, too
+    /// Also permit this group to use the host
     #[arg(long, value_name = "GROUP")]
     pub group: Option<String>,
-    /// Remember here what is loaded [default: $XDG_STATE_HOME/levada/host, or /var/lib/levada/host for
-    /// root]
+    /// The state folder, in which the host saves its loaded applications [default: $XDG_STATE_HOME/levada/host, or
+    /// /var/lib/levada/host for root]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub state: Option<PathBuf>,
-    /// Load what ran when the last host ended or was killed: without quarantined applications, or all
+    /// Load the applications that the last host had loaded when it ended or was killed
     #[arg(
         long,
         value_name = "WHAT",
@@ -31,13 +38,13 @@ pub struct HostArgs {
         default_missing_value = "safe"
     )]
     pub restore: Option<RestoreWhat>,
-    /// When it is to end, wait no longer than this for a firing that does not end
+    /// The longest time that the host waits for firings when it ends
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds, default_value = "20")]
     pub timeout: f64,
-    /// Limit what each application prints, in bytes per second (K, M, G); one that prints more waits
+    /// Limit console output per application, in bytes per second (K, M, G); writers block above it
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = size, default_value = "1M")]
     pub output_rate: u64,
-    /// Print, once it answers, a line of JSON on the output: what GET /host says
+    /// When the host is ready, print the reply of GET /host as a line of JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -48,12 +55,12 @@ pub struct HostArgs {
 pub enum RestoreWhat {
     /// All except quarantined applications, which have ended a host
     Safe,
-    /// Quarantined applications, too
+    /// All applications, with quarantined ones
     All,
 }
 
 impl HostArgs {
-    /// As arguments, for a host that is to work as this one does.
+    /// These options as arguments, for the host of an isolated application.
     pub fn for_another(&self) -> Vec<OsString> {
         let RuntimeArgs {
             workers,
@@ -83,32 +90,32 @@ impl HostArgs {
     }
 }
 
-/// Which host, and how it is told what it says.
+/// Selects a host, and the form of its reply.
 #[derive(Args, Debug)]
 pub struct AtArgs {
     /// The host's socket [default: as for levada host]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, env = "LEVADA_HOST")]
     pub socket: Option<PathBuf>,
-    /// Print what the host says as JSON
+    /// Print the host's reply as JSON
     #[arg(long)]
     pub json: bool,
-    /// Wait no longer than this for the result [default: 30; 1800 for load, which may compile]
+    /// The longest time to wait for the result [default: 30; 1800 for load and replace, which may compile]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub timeout: Option<f64>,
 }
 
-/// NETWORK may also be a C program, a shared object (.so) with a main, or a manifest (.toml): several
-/// applications, all or none.
+/// NETWORK may also be a C program (a shared object, .so, with a `main` function) or a manifest (.toml) of several
+/// applications, which are all loaded, or none.
 #[derive(Args, Debug)]
 pub struct LoadArgs {
     #[command(flatten)]
     pub network: NetworkArgs,
     #[command(flatten)]
     pub given: GivenArgs,
-    /// Know it by this name [default: the last part of the network's]
+    /// The application's name [default: the last part of the network's name]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Add this to the priority of its actors (workers tell -4 to 3 apart; beyond, the nearest)
+    /// Add this to the priority of its actors (workers distinguish -4 to 3; other values are clamped)
     #[arg(
         long,
         value_name = "N",
@@ -116,43 +123,42 @@ pub struct LoadArgs {
         allow_negative_numbers = true
     )]
     pub priority: i32,
-    /// Refuse it if its state and channels take more than so many bytes (K, M, G)
+    /// Refuse to load it if its state and channels take more memory than this (bytes; K, M, G)
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = size)]
     pub memory: Option<u64>,
-    /// Reserve a rate: units per second (what it counts, such as frames); it gets no more
+    /// Reserve this rate for it, and limit it to it, in units per second (frames, or what it counts)
     #[arg(long, value_name = "FPS", allow_negative_numbers = true, value_parser = amount)]
     pub rate: Option<f64>,
-    /// Limit it to this number of cores, such as 0.5
+    /// Limit its CPU time to this number of cores, such as 0.5
     #[arg(long, value_name = "CORES", allow_negative_numbers = true, value_parser = amount)]
     pub cpus: Option<f64>,
-    /// Load it even if that breaks a reserved rate
+    /// Load it even if a reserved rate would be broken
     #[arg(long)]
     pub force: bool,
-    /// Give it a core that nothing else of the host is on
+    /// Give it a core that no other application of the host uses
     #[arg(long)]
     pub exclusive: bool,
-    /// Keep the actors that this file names on the workers it gives them: a placement (TOML), or a
-    /// mapping of Orcc's (XML)
+    /// Pin actors to the cores that this file assigns: a placement (TOML), or a mapping of Orcc (XML)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub placement: Option<PathBuf>,
-    /// Give it a process of its own: for code that is not trusted
+    /// Run it in a process of its own, for untrusted code
     #[arg(long)]
     pub isolate: bool,
-    /// Do not start it yet: resume does
+    /// Load it paused; `levada resume` starts it
     #[arg(long)]
     pub paused: bool,
     #[command(flatten)]
     pub compile: CompileArgs,
     #[command(flatten)]
     pub at: AtArgs,
-    /// What the main of a C program is given; behind -- also what looks like an option
+    /// Arguments of a C program's `main` function; those that look like options after --
     #[arg(value_name = "ARGUMENT")]
     pub arguments: Vec<String>,
 }
 
 #[derive(Args, Debug)]
 pub struct ReplaceArgs {
-    /// The application that is replaced
+    /// The application to replace
     #[arg(value_name = "APPLICATION")]
     pub old: String,
     #[command(flatten)]
@@ -163,10 +169,10 @@ pub struct ReplaceArgs {
 pub struct UnloadArgs {
     #[arg(value_name = "NAME", required_unless_present = "ended")]
     pub name: Option<String>,
-    /// All that have ended or failed: what `list` still shows of them is forgotten
+    /// Remove all applications that have ended or failed from the list
     #[arg(long, conflicts_with_all = ["name", "now"])]
     pub ended: bool,
-    /// At once: what is in flight is dropped
+    /// Unload at once and drop the elements in flight
     #[arg(long)]
     pub now: bool,
     #[command(flatten)]
@@ -200,7 +206,7 @@ pub struct MoveArgs {
         required_unless_present = "unpin"
     )]
     pub worker: Option<u32>,
-    /// Unpin it: the mapper may move it again
+    /// Unpin it, so that the mapper may move it again
     #[arg(long, conflicts_with = "worker")]
     pub unpin: bool,
     #[command(flatten)]
@@ -209,10 +215,10 @@ pub struct MoveArgs {
 
 #[derive(Args, Debug)]
 pub struct EventsArgs {
-    /// Go on with what happens, until Ctrl-C
+    /// Print new events until Ctrl-C
     #[arg(long, short)]
     pub follow: bool,
-    /// Leave out events up to this number, and say how many after it are not kept any more
+    /// Print only events after this number, and how many of them are no longer stored
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub since: Option<u64>,
     #[command(flatten)]
@@ -228,10 +234,10 @@ pub struct TopArgs {
     pub at: AtArgs,
 }
 
-/// Without --simulate: of the host's applications.
+/// Without --simulate, shows the placement of the host's applications.
 #[derive(Args, Debug)]
 pub struct MapArgs {
-    /// Map what this file describes instead: machine and applications as TOML, written by hand or by
+    /// Instead, map the machine and applications that this TOML file describes, written by hand or by
     /// `levada run --record`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub simulate: Option<PathBuf>,
@@ -244,7 +250,7 @@ pub struct MapArgs {
 /// How a description is mapped.
 #[derive(Args, Debug)]
 pub struct SimulateArgs {
-    /// levada, partition, glb, lb, round-robin; all of them; or what was recorded
+    /// The strategy: levada, partition, glb, lb, round-robin, recorded, or all
     #[arg(
         long,
         value_name = "NAME",
@@ -252,15 +258,14 @@ pub struct SimulateArgs {
         requires = "simulate"
     )]
     pub strategy: String,
-    /// Workers take their actors in turn, ready or not, instead of those that can fire
+    /// Simulate workers that run their actors in turn, ready or not
     #[arg(long, requires = "simulate")]
     pub round_robin: bool,
     /// Keep the actors that this file names on the cores it gives them: a placement (TOML), or a
     /// mapping of Orcc's (XML)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "simulate")]
     pub placement: Option<PathBuf>,
-    /// Write the placement into this file, of the first strategy where it is all; without --simulate that
-    /// of what runs
+    /// Write the placement into this file: with --simulate that of the first strategy, else that of the host
     #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub write: Option<PathBuf>,
 }

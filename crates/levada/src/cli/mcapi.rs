@@ -6,20 +6,20 @@ use clap::{Args, Subcommand};
 
 #[derive(Subcommand, Debug)]
 pub enum McapiCommand {
-    /// List domains: nodes, endpoints, channels, what waits and what goes through
+    /// List domains: nodes, endpoints, channels, pending operations, throughput
     List(LookArgs),
-    /// The same again and again, until Ctrl-C
+    /// Repeat the list until Ctrl-C
     Watch(WatchArgs),
-    /// Take away what dead programs have left, while others go on
+    /// Remove what programs that died have left, while others continue
     Clean(CleanArgs),
 }
 
 #[derive(Args, Debug)]
 pub struct LookArgs {
-    /// Only these domains [default: all of yours]
+    /// Only these domains [default: all of this user]
     #[arg(value_name = "DOMAIN", allow_negative_numbers = true, value_parser = domain)]
     pub domains: Vec<u32>,
-    /// Print JSON, a line for each look
+    /// Print JSON, one line per sample
     #[arg(long)]
     pub json: bool,
 }
@@ -35,10 +35,10 @@ pub struct WatchArgs {
 
 #[derive(Args, Debug)]
 pub struct CleanArgs {
-    /// Only these domains [default: all of yours]
+    /// Only these domains [default: all of this user]
     #[arg(value_name = "DOMAIN", allow_negative_numbers = true, value_parser = domain)]
     pub domains: Vec<u32>,
-    /// Print what was taken away as JSON
+    /// Print what was removed as JSON
     #[arg(long)]
     pub json: bool,
 }

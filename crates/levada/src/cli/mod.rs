@@ -36,103 +36,102 @@ pub struct Cli {
 pub enum Command {
     /// Compile a network to native code and run it
     ///
-    /// In place of a network it takes a C program, a shared object (.so) with a main.
+    /// NETWORK may also be a C program: a shared object (.so) with a `main` function.
     Run(RunArgs),
-    /// Hold applications: load and unload them while others run
+    /// Run a host: a process in which applications are loaded and unloaded while others run
     Host(HostArgs),
-    /// Load an application into the host, and start it
+    /// Load an application into a host, and start it
     ///
-    /// In place of a network it takes a manifest, a .toml file with an [[application]] for each: all of
-    /// them are loaded, or none. Each has a network, and what the options are called that load it alone: name, in,
-    /// out, option, set, path, project, arguments, priority, rate, cpus, memory, force, exclusive, placement (a
-    /// file: TOML, or a mapping of Orcc's, XML), isolate, paused, timeout, native, unchecked, out_of_bounds,
-    /// no_fuse, random_buffer_sizes.
+    /// NETWORK may also be a C program (a shared object, .so, with a `main` function) or a manifest: a .toml file with
+    /// one [[application]] table per application, which are all loaded, or none. The keys of a table are `network` and
+    /// the names of the options of this command: name, in, out, option, set, path, project, arguments, priority, rate,
+    /// cpus, memory, force, exclusive, placement (a TOML file, or an XML mapping of Orcc), isolate, paused, timeout,
+    /// native, unchecked, out_of_bounds, no_fuse, random_buffer_sizes.
     Load(LoadArgs),
-    /// Let a new version take an application's place, between two elements
+    /// Replace an application by a new version, which continues from its state with the next element
     Replace(ReplaceArgs),
-    /// Take an application away, when what is in flight has come out
+    /// Unload an application after the elements in flight have left it
     Unload(UnloadArgs),
-    /// Let nothing of an application run
+    /// Pause an application; its channels keep their contents
     Pause(OneArgs),
-    /// Let an application go on, from where it was paused
+    /// Resume a paused application
     Resume(OneArgs),
     /// List the host's applications
     List(AllArgs),
     /// Show an application with its actors and channels
     Show(OneArgs),
-    /// Show which actor sits on which core; or map a description, and say which rates to expect
+    /// Show the placement of a host's actors; or map a description and predict its rates
     Map(MapArgs),
-    /// Put an actor on a worker
+    /// Move an actor to a worker and pin it there, or unpin it
     Move(MoveArgs),
-    /// Show what cores and applications have done
+    /// Show counters of a host's workers and applications
     Stats(AllArgs),
-    /// Say who waits for whom in an application
+    /// Show what each actor, fiber and thread of an application waits for, and deadlocks
     Why(OneArgs),
-    /// Watch the host on the whole screen: cores, applications, actors, channels
+    /// Show a host's cores, applications, actors and channels, updated continuously
     Top(TopArgs),
-    /// Show what has happened in the host
+    /// Print the events of a host
     Events(EventsArgs),
-    /// Check and compile what is to be loaded, and say what it needs: the host's own helper
+    /// Check and compile an application before a host loads it (the host's helper process)
     #[command(hide = true)]
     Prepare(PrepareArgs),
-    /// Compile a network
+    /// Compile a network to C, a shared object or a program
     Build(BuildArgs),
     /// Parse and type-check CAL and XDF files
     Check(CheckArgs),
     /// Format CAL files
     ///
-    /// Indents and spaces are normalized; lines break where they did, and comments stay. Prints the files
-    /// that it changes. A file with errors is left alone.
+    /// Replaces indentation and spaces; keeps line breaks and comments. Prints the names of the files that it changes.
+    /// A file with errors is not changed.
     Fmt(FmtArgs),
-    /// Serve editors: what is wrong, what is where, of which type, and renaming, in CAL and XDF
+    /// Language server for CAL and XDF: errors, definitions, types, renaming
     ///
-    /// Speaks the Language Server Protocol on its input and output; an editor starts it.
+    /// An editor starts it; it uses the Language Server Protocol on standard input and output.
     Lsp,
-    /// Draw a network
+    /// Draw a network as SVG or Graphviz
     Graph(GraphArgs),
-    /// Compile C with forks: a C compiler that knows f(x) !! { ... }
+    /// Compile C with forks: f(x) !! { ... }
     ///
-    /// Wraps cc, or $LEVADA_CC, or $CC (gcc and clang), and hands every option on to it, so it can be set
-    /// as CC in a Makefile and as the C compiler of CMake. Files without !! are compiled as they are.
+    /// A compiler driver that calls $LEVADA_CC, $CC or cc (gcc or clang) with all given options. It can be the CC of a
+    /// Makefile and the C compiler of CMake. Files without !! are compiled unchanged.
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Cc(CcArgs),
-    /// Print C with its forks written out
+    /// Translate C with forks to plain C, and print it
     Translate(TranslateArgs),
-    /// See and clean the MCAPI domains of this machine
+    /// List, watch and clean the MCAPI domains of this machine
     #[command(subcommand)]
     Mcapi(McapiCommand),
     /// Run a program alone on cores of its own
     ///
-    /// Moves everything else away from the cores, starts the program there, and makes all as it was
-    /// when the program ends, or when this command does, in whatever way. The exit status is the
-    /// program's; 125 when there is no shield, 126 when the program cannot be started, 127 when it is not
-    /// found.
+    /// Moves all other threads off the cores and starts the program there. When the program or this command ends, for
+    /// any reason, the previous state is restored. The exit status is the program's; 125 if the shield cannot be
+    /// raised, 126 if the program cannot be started, 127 if it is not found.
     Shield(ShieldArgs),
-    /// Use a processor behind a window by hand: boot it, load and run images
+    /// Control a processor behind a memory window: boot it, load and run images
     ///
-    /// A unit goes on when the command has ended, until it is stopped: a process of its own, its agent, holds it.
+    /// A unit keeps running after the command has ended, until it is stopped: another process, its agent, holds it.
     #[command(subcommand)]
     Unit(UnitCommand),
-    /// Say what this machine offers, what is missing, and what to do
+    /// Report what this machine supports, what is missing, and what to do about it
     Doctor(DoctorArgs),
-    /// Print the completions of a shell
+    /// Print the completion script of a shell
     Completions {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
-    /// Print a manual page, or write those of all commands
+    /// Print a manual page, or write the pages of all commands
     Man {
         /// The page of this command [default: levada itself]
         #[arg(value_name = "COMMAND", conflicts_with = "dir")]
         command: Option<String>,
-        /// Write one page a command into this folder
+        /// Write one page per command into this folder
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         dir: Option<PathBuf>,
     },
 }
 
 impl Command {
-    /// Whether results are to be JSON.
+    /// Whether the command prints its results as JSON.
     pub fn json(&self) -> bool {
         match self {
             Command::Run(args) => args.json,
@@ -174,10 +173,10 @@ impl Command {
 
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
-    /// Print what was found as JSON
+    /// Print the findings as JSON
     #[arg(long, conflicts_with = "pid")]
     pub json: bool,
-    /// List the workers and fibers of this process, and what each waits for, instead (with gdb)
+    /// Instead, list the workers and fibers of this process and what each waits for (needs gdb)
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
 }

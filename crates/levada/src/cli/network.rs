@@ -8,30 +8,29 @@ use levada_sys::{REALTIME_MAX, RuntimeOptions, Schedule};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which network, and with what values.
+/// Selects a network and sets its parameters.
 #[derive(Args, Debug)]
 pub struct NetworkArgs {
     /// An .xdf file (or the .cal file of an actor without ports), or a class name such as a.b.Top
     #[arg(value_name = "NETWORK", value_hint = ValueHint::FilePath)]
     pub network: String,
-    /// Give a parameter or variable of the network a value
+    /// Set a parameter or variable of the network
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
-    /// Use the sources of this project, and of those that it needs (.project, .classpath), or of the
-    /// project in this folder that has the network [default: the one that the network lies in]
+    /// Use the sources of this project and of those that it depends on (.project, .classpath), or of the project in
+    /// this folder that contains the network [default: the project that contains the network's file]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub project: Option<PathBuf>,
-    /// Look for classes in this folder, too
+    /// Also search this folder for classes
     #[arg(long = "path", short = 'I', value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub path: Vec<PathBuf>,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutOfBounds {
-    /// The network stops
+    /// Stop the network
     Fault,
-    /// The nearest element is read, and a write is dropped, with a warning: applications made for
-    /// Orcc rely on that
+    /// Read the nearest element and drop a write, with a warning; applications made for Orcc rely on that
     Clamp,
 }
 
@@ -44,66 +43,66 @@ impl OutOfBounds {
     }
 }
 
-/// How it is compiled.
+/// How a network is compiled.
 #[derive(Args, Debug)]
 pub struct CompileArgs {
-    /// Leave out the checks of array indices (a wrong index then spoils memory)
+    /// Omit the checks of list indices (an out-of-range index then corrupts memory)
     #[arg(long)]
     pub unchecked: bool,
     /// What an out-of-range list index does
     /// [default: clamp in a project, which has a .project file; else fault]
     #[arg(long, value_name = "WHAT", value_enum, conflicts_with = "unchecked")]
     pub out_of_bounds: Option<OutOfBounds>,
-    /// Give channels random capacities, from this seed, for tests: the output must be the same
+    /// Give channels random capacities from this seed, for tests: the output must not change
     #[arg(long, value_name = "SEED", allow_negative_numbers = true)]
     pub random_buffer_sizes: Option<u64>,
-    /// Do not join actors into one, even where that is faster
+    /// Do not fuse actors
     #[arg(long, overrides_with = "fuse")]
     pub no_fuse: bool,
-    /// Join actors where that is faster (the default)
+    /// Fuse actors where that is faster (the default)
     #[arg(long)]
     pub fuse: bool,
-    /// Compile this C or C++ file of native functions and actors into the network, or link this shared
-    /// object with it
+    /// Compile this C or C++ file of natives into the network, or link this shared object with it
     #[arg(long = "native", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub native: Vec<PathBuf>,
 }
 
-/// What its natives are given.
+/// Options for a network's natives.
 #[derive(Args, Debug)]
 pub struct GivenArgs {
-    /// What the network reads
+    /// The file that the network reads
     #[arg(long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub input: Option<PathBuf>,
-    /// Where the network writes
+    /// The file that the network writes
     #[arg(long = "out", value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub output: Option<PathBuf>,
-    /// Tell the network's natives another option
+    /// Set another option of the network's natives
     #[arg(long = "option", value_name = "NAME=VALUE", value_parser = setting)]
     pub option: Vec<(String, String)>,
 }
 
-/// What runs it.
+/// Options of the runtime.
 #[derive(Args, Debug)]
 pub struct RuntimeArgs {
-    /// Workers [default: as many as affinity and the CPU quota leave]
+    /// Number of workers [default: as affinity and the CPU quota permit]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = workers)]
     pub workers: Option<u32>,
-    /// Stop an application when one action of it takes more CPU time than this; 0: never [default: 0;
-    /// in a host 10000]
+    /// Stop an application if one of its actions takes more CPU time than this, in milliseconds; 0: no limit
+    /// [default: 0; in a host 10000]
     #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     pub action_time_limit: Option<u32>,
-    /// An idle worker looks for work for so many microseconds before it sleeps; 0: it sleeps at once
+    /// Time for which an idle worker polls for work before it sleeps, in microseconds; 0: it sleeps at once
     /// [default: 30]
     #[arg(long, value_name = "US", allow_negative_numbers = true, value_parser = microseconds)]
     pub spin: Option<u32>,
-    /// Keep actors where they were placed first
+    /// Keep actors on the workers where they were first placed
     #[arg(long)]
     pub no_balance: bool,
-    /// Which of the actors that can fire on a worker goes next, where priorities and rates leave a choice
+    /// The order in which a worker runs ready actors of equal priority
     #[arg(long, value_name = "HOW", value_enum, default_value = "event-driven")]
     pub schedule: ScheduleHow,
-    /// Let the workers go before all other programs on their cores, at this real-time priority, 1 to 97 [1 if not said]
+    /// Run the workers at this real-time priority, 1 to 97, before all other programs on their cores [1 if no number is
+    /// given]
     #[arg(
         long,
         value_name = "N",
@@ -117,9 +116,9 @@ pub struct RuntimeArgs {
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleHow {
-    /// The one that could fire first
+    /// The actor that became ready first
     EventDriven,
-    /// The next one in the order of loading, behind the one that ran last, and round: each has one turn a round
+    /// The next actor in loading order; each has one turn per round
     RoundRobin,
 }
 
@@ -153,43 +152,41 @@ pub struct RunArgs {
     pub network: NetworkArgs,
     #[command(flatten)]
     pub given: GivenArgs,
-    /// Show in a window what the network writes (by ffplay or mpv)
+    /// Show the video that the network writes in a window (with ffplay or mpv)
     #[arg(long, conflicts_with = "output")]
     pub play: bool,
     #[command(flatten)]
     pub runtime: RuntimeArgs,
     #[command(flatten)]
     pub compile: CompileArgs,
-    /// Keep the actors that this file names on the cores it gives them: a placement (TOML), or a
-    /// mapping of Orcc's (XML)
+    /// Pin actors to the cores that this file assigns: a placement (TOML), or a mapping of Orcc (XML)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub placement: Option<PathBuf>,
-    /// Write the network with what was measured into this file, for `levada map --simulate`
+    /// Write the network and its measurements into this file, for `levada map --simulate`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
-    /// Run at so many units a second (what it counts, such as frames) and no more
+    /// Limit progress to this rate, in units per second (frames, or what the network counts)
     #[arg(long, value_name = "FPS", allow_negative_numbers = true, value_parser = amount)]
     pub rate: Option<f64>,
-    /// Draw the network with what was measured into this SVG file
+    /// Draw the network and its measurements into this SVG file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub graph: Option<PathBuf>,
     /// Exit with status 14 if elements are left over in channels at the end
     #[arg(long)]
     pub strict: bool,
-    /// At the end, a table of all actors and channels
+    /// Print a table of all actors and channels at the end
     #[arg(long)]
     pub stats: bool,
-    /// Show progress even where the output is no terminal
+    /// Show progress even if the output is not a terminal
     #[arg(long, overrides_with = "no_progress")]
     pub progress: bool,
-    /// Show no progress
+    /// Do not show progress
     #[arg(long)]
     pub no_progress: bool,
-    /// Print the summary as one line of JSON, which is then all of the output: what the network
-    /// prints goes to the error output
+    /// Print the summary as one line of JSON; what the network prints then goes to standard error
     #[arg(long)]
     pub json: bool,
-    /// What the main of a C program is given
+    /// Arguments of a C program's `main` function
     #[arg(value_name = "ARGUMENT", last = true)]
     pub arguments: Vec<String>,
 }
@@ -202,7 +199,7 @@ pub struct PrepareArgs {
     pub given: GivenArgs,
     #[command(flatten)]
     pub compile: CompileArgs,
-    /// See that a C program can be opened, too: by a process of its own
+    /// Also check, in a process of its own, that a C program can be opened
     #[arg(long)]
     pub open: bool,
 }

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emit {
-    /// The C source
+    /// C source
     C,
-    /// A shared object, which `levada run` could load
+    /// A shared object, as `levada run` loads it
     So,
-    /// A program that holds the network and the runtime, for processors such as this machine has
+    /// A program that contains the network and the runtime, for this machine's type of processor
     Exe,
 }
 
@@ -20,47 +20,46 @@ pub enum Emit {
 pub struct BuildArgs {
     #[command(flatten)]
     pub network: NetworkArgs,
-    /// Where to [default: the network's name in the current folder]. C goes into several files if this is a folder.
-    /// Only a file that Levada made is replaced
+    /// The output file [default: the network's name, in the current folder]. C is written as several files if this is a
+    /// folder. Only files that Levada has written are replaced
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub output: Option<PathBuf>,
     #[arg(long, value_enum, default_value = "exe")]
     pub emit: Emit,
     #[command(flatten)]
     pub compile: CompileArgs,
-    /// Print what was made as JSON
+    /// Print the names of the output files as JSON
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// Files (.cal, .xdf) and folders of them
+    /// Files (.cal, .xdf), or folders that contain them
     #[arg(required_unless_present = "explain", value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
-    /// Look for classes in this folder, too
+    /// Also search this folder for classes
     #[arg(long = "path", short = 'I', value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub path: Vec<PathBuf>,
-    /// Instead, say what stands at a place: the type of an expression, what it is computed in and by
-    /// which rule, or what a name is
+    /// Instead, explain what is at this place: the type of an expression, the width in which it is computed and the
+    /// rule for it, or the declaration of a name
     #[arg(long, value_name = "FILE:LINE:COLUMN", conflicts_with = "paths", value_parser = place)]
     pub explain: Option<Place>,
-    /// Also report where the language leaves something open, and what Levada does there: which of two
-    /// actions goes first, where that depends on the time at which elements come, and values that may
-    /// not fit an odd width
+    /// Also report where the result depends on what the language leaves open, and what Levada does there: which of two
+    /// actions fires first if that depends on when elements arrive, and values that may not fit an odd width
     #[arg(long, conflicts_with = "explain")]
     pub portability_notes: bool,
-    /// Print what was found as JSON
+    /// Print the findings as JSON
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct FmtArgs {
-    /// Files (.cal) and folders of them; - formats the input to the output
+    /// Files (.cal), or folders that contain them; - formats standard input to standard output
     #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
-    /// Change nothing: print the files that are not formatted, and fail if there are any
+    /// Change nothing: print the names of unformatted files, and fail if there are any
     #[arg(long)]
     pub check: bool,
 }
@@ -69,10 +68,10 @@ pub struct FmtArgs {
 pub struct GraphArgs {
     #[command(flatten)]
     pub network: NetworkArgs,
-    /// Write a picture (- is the output)
+    /// Write an SVG picture (- is standard output)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub svg: Option<PathBuf>,
-    /// Write a Graphviz file (- is the output) [default: - where nothing else is asked for]
+    /// Write a Graphviz file (- is standard output) [default: - if no other output is requested]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub dot: Option<PathBuf>,
     /// Print the graph's statistics as JSON
@@ -82,13 +81,13 @@ pub struct GraphArgs {
 
 #[derive(Args, Debug)]
 pub struct CcArgs {
-    /// Erase !!: compile the sequential program
+    /// Erase !! and compile the sequential program
     #[arg(long)]
     pub serial: bool,
-    /// Make a shared object for `levada load`: its runtime is the host's (-fPIC -shared -Wl,-Bsymbolic)
+    /// Make a shared object for `levada load`, which uses the host's runtime (-fPIC -shared -Wl,-Bsymbolic)
     #[arg(long)]
     pub plugin: bool,
-    /// What the C compiler is called with
+    /// Arguments of the C compiler
     #[arg(
         value_name = "ARGUMENT",
         trailing_var_arg = true,
@@ -99,16 +98,16 @@ pub struct CcArgs {
 
 #[derive(Args, Debug)]
 pub struct TranslateArgs {
-    /// The C file (- is the input)
+    /// The C file (- is standard input)
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// Where to (- is the output)
+    /// The output file (- is standard output)
     #[arg(short, long, value_name = "FILE", default_value = "-", value_hint = ValueHint::AnyPath)]
     pub output: PathBuf,
-    /// Erase !!: print the sequential program
+    /// Erase !! and print the sequential program
     #[arg(long)]
     pub serial: bool,
-    /// What the C compiler needs to read the file, such as -I and -D, behind --
+    /// Options that the C compiler needs to preprocess the file, such as -I and -D, after --
     #[arg(value_name = "OPTION", last = true)]
     pub options: Vec<OsString>,
 }

@@ -7,19 +7,19 @@ use std::path::PathBuf;
 
 #[derive(Subcommand, Debug)]
 pub enum UnitCommand {
-    /// List the units, and the state of each
+    /// List the units and their states
     List(UnitsArgs),
-    /// Start a machine, which is then a unit of this name
+    /// Boot a processor as a unit with this name
     Boot(BootArgs),
-    /// Give it an image, ELF or raw, which stays there for run
+    /// Load an image, ELF or raw, for `run`
     Load(UnitLoadArgs),
-    /// Run its image to the end; the exit status is the program's
+    /// Run the loaded image to its end, or call a procedure; the exit status is the program's
     Run(UnitRunArgs),
-    /// Print what has happened there; also of a unit that is no more
+    /// Print the log of a unit, also after it has ended
     Log(UnitArgs),
-    /// End it, whatever it does
+    /// End a unit, whatever it is doing
     Stop(UnitArgs),
-    /// The agent: the process that holds a unit
+    /// Run the agent: the process that holds a unit
     #[command(hide = true)]
     Serve(BootArgs),
 }
@@ -38,7 +38,7 @@ impl UnitCommand {
 
 #[derive(Args, Debug)]
 pub struct UnitsArgs {
-    /// Where the units' sockets and logs are [default: /run/levada/units, or
+    /// The folder of the units' sockets and logs [default: /run/levada/units, or
     /// $XDG_RUNTIME_DIR/levada/units]
     #[arg(long, value_name = "DIR", env = "LEVADA_UNITS", value_hint = ValueHint::DirPath)]
     pub dir: Option<PathBuf>,
@@ -49,7 +49,7 @@ pub struct UnitsArgs {
 
 #[derive(Args, Debug)]
 pub struct UnitArgs {
-    /// The unit
+    /// The name of the unit
     #[arg(value_name = "NAME", value_parser = unit_name)]
     pub name: String,
     #[command(flatten)]
@@ -61,25 +61,25 @@ pub struct UnitArgs {
 pub struct BootArgs {
     #[command(flatten)]
     pub unit: UnitArgs,
-    /// A riscv64 machine in QEMU
+    /// Boot a riscv64 machine in QEMU
     #[arg(long, group = "kind")]
     pub qemu: bool,
-    /// A riscv32 machine in QEMU
+    /// Boot a riscv32 machine in QEMU
     #[arg(long, group = "kind")]
     pub qemu32: bool,
-    /// A machine that is a process of this system
+    /// Boot a machine that is a process of this system
     #[arg(long, group = "kind")]
     pub native: bool,
-    /// A processor behind a device of UIO's, or behind /dev/mem: uio0, mem@ADDRESS+SIZE (see the guide)
+    /// Boot a processor behind a UIO device or /dev/mem: uio0, mem@ADDRESS+SIZE (docs/guide-window.md)
     #[arg(long, group = "kind", value_name = "DEVICE", value_parser = device)]
     pub uio: Option<String>,
-    /// A processor that Linux starts: remoteproc0,memory=... (see the guide)
+    /// Boot a processor that Linux starts: remoteproc0,memory=... (docs/guide-window.md)
     #[arg(long, group = "kind", value_name = "PROCESSOR", value_parser = device)]
     pub remoteproc: Option<String>,
 }
 
 impl BootArgs {
-    /// What a unit's name begins with.
+    /// The board's name, with which the name of its machine begins.
     pub fn board(&self) -> String {
         match self {
             BootArgs {
@@ -95,7 +95,7 @@ impl BootArgs {
         }
     }
 
-    /// The option that says so.
+    /// The command-line option that selects this board.
     pub fn option(&self) -> String {
         match self.board().split_once(':') {
             Some((kind, device)) => format!("--{kind}={device}"),
@@ -104,12 +104,12 @@ impl BootArgs {
     }
 }
 
-/// What stands before an image's file, with a colon between: it has none.
+/// Parses a device's name. It contains no colon, since a colon separates it from an image's file.
 fn device(text: &str) -> Result<String, String> {
     match text {
         "" => Err("name a device".into()),
         _ if text.contains(':') => {
-            Err("a device has no colon in it, and no image behind it".into())
+            Err("a device name has no colon, and no image follows it".into())
         }
         _ => Ok(text.into()),
     }
@@ -127,19 +127,19 @@ pub struct UnitLoadArgs {
 pub struct UnitRunArgs {
     #[command(flatten)]
     pub unit: UnitArgs,
-    /// Call this procedure of a program that serves; else the program is run to its end
+    /// Call this procedure of a serving program [default: run the program to its end]
     pub procedure: Option<String>,
-    /// Its argument, one part behind the other: u32:7, i64:-3, f64:2.5 (8, 16, 32, 64 bits), text:words,
+    /// The procedure's argument, as concatenated parts: u32:7, i64:-3, f64:2.5 (8, 16, 32 or 64 bits), text:WORDS,
     /// hex:0a0b, file:PATH
     #[arg(value_name = "TYPE:VALUE", requires = "procedure")]
     pub arguments: Vec<String>,
-    /// Feed a stream of the procedure's from a file, in elements of so many bytes; "-": the input
+    /// Feed a stream of the procedure from a file, in elements of BYTES bytes; "-" is standard input
     #[arg(long = "in", value_name = "STREAM:BYTES=FILE", requires = "procedure")]
     pub inputs: Vec<String>,
-    /// Write what comes on a stream into a file; "-": the output
+    /// Write the elements of a stream into a file; "-" is standard output
     #[arg(long = "out", value_name = "STREAM:BYTES=FILE", requires = "procedure")]
     pub outputs: Vec<String>,
-    /// What the result is: u8 to u64, i8 to i64, f32, f64, text
+    /// The type of the result: hex, u8 to u64, i8 to i64, f32, f64, text
     #[arg(
         long,
         value_name = "TYPE",
@@ -147,12 +147,12 @@ pub struct UnitRunArgs {
         requires = "procedure"
     )]
     pub result: String,
-    /// Stop the program when it has not ended by then [default: wait, whatever it does]
+    /// Stop the program if it has not ended after this time [default: wait without limit]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
     pub timeout: Option<f64>,
 }
 
-/// It is a part of files' names.
+/// Parses a unit's name, which is part of file names.
 fn unit_name(text: &str) -> Result<String, String> {
     let known = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     match (1..=40).contains(&text.len())
@@ -160,8 +160,8 @@ fn unit_name(text: &str) -> Result<String, String> {
         && text.chars().all(known)
     {
         true => Ok(text.to_string()),
-        false => {
-            Err("write 1 to 40 letters, digits, '-', '_' or '.', a letter or digit first".into())
-        }
+        false => Err(
+            "use 1 to 40 letters, digits, '-', '_' or '.', beginning with a letter or digit".into(),
+        ),
     }
 }

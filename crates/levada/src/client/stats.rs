@@ -60,7 +60,7 @@ fn leases(s: &Stats) -> String {
     let row = |w: &Worker| {
         let lease = w.lease.as_ref()?;
         let whose = match lease.process {
-            None => "nobody".to_string(),
+            None => "no process".to_string(),
             Some(process) if process == s.host.pid => "the host".to_string(),
             Some(process) => format!("process {process}"),
         };

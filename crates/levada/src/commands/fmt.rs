@@ -40,7 +40,7 @@ pub fn fmt(args: &FmtArgs) -> Result<ExitCode, Failure> {
     let what = if args.check {
         "not formatted"
     } else {
-        "formatted"
+        "reformatted"
     };
     let faulty = match bad {
         0 => String::new(),

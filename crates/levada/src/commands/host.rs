@@ -41,10 +41,10 @@ fn socket(args: &HostArgs) -> Result<Socket, Failure> {
             _ => return Ok(socket),
         };
         let what = format!(
-            "{option} is for a socket of the host's own, and one is handed over (LISTEN_FDS)"
+            "{option} applies to a socket that the host creates, but it was started with one (LISTEN_FDS)"
         );
         return Err(Failure::new(what).help(
-            "leave it out; in a systemd unit: ListenStream says where it is, SocketMode and SocketGroup who may use it",
+            "leave it out; in a systemd unit, set ListenStream for the path, SocketMode and SocketGroup for access",
         ));
     }
     let path = match &args.socket {
@@ -69,7 +69,9 @@ fn give_leases() -> Option<Leases> {
         Ok(leases) => Some(leases),
         Err(e) if [Status::STATE, Status::NOT_FOUND].contains(&e.status) => None,
         Err(e) => {
-            say!("programs next to this host do not share its cores: no leases: {e}");
+            say!(
+                "core leases are not available, so other programs do not take turns with this host on its cores: {e}"
+            );
             None
         }
     }
@@ -120,9 +122,9 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     let words = match (&memory, isolated) {
         (Some(memory), _) => match memory.journal().file() {
             Ok(file) => Some(file),
-            Err(e) => return failure(format!("cannot keep a file for last words: {e}")),
+            Err(e) => return failure(format!("cannot open the crash record: {e}")),
         },
-        (None, true) => socket.beside(isolated::LAST_WORDS).ok(),
+        (None, true) => socket.open_sibling(isolated::LAST_WORDS).ok(),
         (None, false) => None,
     };
     crash_record::leave_to(words, !isolated);

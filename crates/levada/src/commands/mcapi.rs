@@ -487,7 +487,7 @@ fn clean_text(number: u32, cleared: &Result<mcapi::Cleared, Error>) -> String {
         Err(e) => return format!("domain {number}: {}", clean_problem(e)),
     };
     let what = match cleared.processes {
-        0 if cleared.gone => "removed: no process was in it".to_string(),
+        0 if cleared.gone => "removed: no process used it".to_string(),
         0 => "nothing to take away".to_string(),
         n => {
             let processes = match n {
@@ -495,7 +495,7 @@ fn clean_text(number: u32, cleared: &Result<mcapi::Cleared, Error>) -> String {
                 n => format!("{n} dead processes"),
             };
             let rest = match cleared.gone {
-                true => "; removed, since no other process was in it",
+                true => "; domain removed, as no other process used it",
                 false => "; others go on",
             };
             format!(

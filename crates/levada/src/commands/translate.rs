@@ -29,11 +29,11 @@ pub fn translate(args: &TranslateArgs) -> Result<ExitCode, Failure> {
     };
     let folder = args.file.parent().filter(|p| !p.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).canonicalize();
-    let beside = |name: &str| {
+    let in_folder = |name: &str| {
         let path = folder.as_ref().ok()?.join(name);
         path.is_file().then(|| path.display().to_string())
     };
-    let spread = source::spread(&text, &beside);
+    let spread = source::spread(&text, &in_folder);
     let preprocessed = match preprocess(args, &spread.text) {
         Ok(preprocessed) => preprocessed,
         // A file without forks need not be parsed.

@@ -72,9 +72,12 @@ fn line(client: &Client, since: Duration) -> String {
     let seconds = since.as_secs();
     match client.get::<HostInfo>("/host").map(|host| host.preparing) {
         Ok(1..) => format!(
-            "checked and compiled for {seconds} s: a compiler has what the workers leave of the cores, and constructors of a C program are waited for"
+            "checking and compiling for {seconds} s: the compiler gets the CPU time that the workers leave, and \
+             constructors of a C program must return"
         ),
-        Ok(0) => format!("waiting for {seconds} s: it is compiled, and is being loaded"),
-        Err(_) => format!("waiting for {seconds} s: the host does not say what it does"),
+        Ok(0) => {
+            format!("waiting for {seconds} s: the application is compiled and is being loaded")
+        }
+        Err(_) => format!("waiting for {seconds} s: the host does not reply"),
     }
 }

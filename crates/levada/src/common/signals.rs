@@ -19,8 +19,8 @@ pub fn survive_file_limit() {
 pub fn survive_cpu_limit() {
     extern "C" fn say_once(_: libc::c_int) {
         static SAID: AtomicBool = AtomicBool::new(false);
-        const TEXT: &str = "this host has reached its limit of CPU time (ulimit -t), and goes on; at the hard limit the system \
-                            kills it\n";
+        const TEXT: &str = "this host has reached its soft limit of CPU time (ulimit -t) and continues; \
+                            at the hard limit the system kills it\n";
         if !SAID.swap(true, Ordering::Relaxed) {
             // SAFETY: async-signal-safe.
             unsafe { libc::write(libc::STDERR_FILENO, TEXT.as_ptr().cast(), TEXT.len()) };
@@ -92,10 +92,10 @@ impl Interrupt {
                 for number in signals.forever() {
                     if seen.swap(number, Ordering::Relaxed) != 0 {
                         if number == SIGPIPE || number == SIGXCPU {
-                            // These signals repeat: one for each print to a closed pipe, one for each second of CPU time.
+                            // These signals repeat: one per write to a closed pipe, one per second of CPU time.
                             continue;
                         }
-                        // The second signal ends the process, whatever hangs.
+                        // The second signal ends the process, even if something in it hangs.
                         end(number);
                     }
                     // Stopping waits for running actions; handling the next signal must not.

@@ -41,7 +41,8 @@ pub fn open(file: &Path) -> Result<(), Failure> {
             "{} cannot be opened: the process that tried it {how}",
             file.display()
         ),
-        "the file is damaged or not all there yet, or one of its constructors or destructors is at fault; with --isolate it may try",
+        "the file is damaged or incomplete, or one of its constructors or destructors fails; --isolate loads it in a \
+         process of its own",
     )
 }
 

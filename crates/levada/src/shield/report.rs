@@ -94,8 +94,8 @@ pub fn raised(
         moved.join(", "),
         raised.took.as_secs_f64() * 1e3
     ));
-    for (why, who) in &swept.stays {
-        say(format!("stays, {why}: {}", some(who)));
+    for (why, threads) in &swept.stays {
+        say(format!("stays, {why}: {}", some(threads)));
     }
     if !raised.steered.stays.is_empty() {
         say(format!(

@@ -285,8 +285,8 @@ fn announce(plan: &Plan, shield: &Shield) {
 /// Printed even with --quiet: the shield is no longer effective.
 fn heard(news: GuardMessage) {
     if news == GuardMessage::Full {
-        let help = "release the shield and raise it again, by a partition or cpusets if you can";
-        let what = "the undo log is full: what comes onto the core from now on stays";
+        let help = "release the shield and raise it again, if possible with --method cgroup-v2-partition or cpuset-v1";
+        let what = "the undo log of moved threads is full: threads that appear on the core from now on stay there";
         output::error(what, Some(help));
     }
 }

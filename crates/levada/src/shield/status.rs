@@ -135,8 +135,8 @@ fn print(
     for record in there {
         let sentence = Method::from_name(&record.method).map_or("being raised", Method::sentence);
         let held = match record.holder(machine) {
-            Some(who) => format!("held by process {}", who.pid),
-            None => "held by no process: levada shield restore".into(),
+            Some(holder) => format!("held by process {}", holder.pid),
+            None => "its holder has ended: run levada shield restore".into(),
         };
         let program: Vec<String> = record.critical.iter().map(|w| w.pid.to_string()).collect();
         output::line(&format!(

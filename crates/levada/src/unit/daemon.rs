@@ -189,11 +189,11 @@ impl Daemon<'_> {
                     self.log(&e.to_string());
                 }
                 self.set_state(Kept::Machine(machine));
-                self.log(&format!("booted again: process {}", self.process()));
+                self.log(&format!("rebooted: process {}", self.process()));
                 Ok(())
             }
             Err(e) => {
-                self.dead = Some(format!("it cannot be booted again: {e}"));
+                self.dead = Some(format!("it cannot be rebooted: {e}"));
                 self.log(&e.to_string());
                 Err(e.to_string())
             }
@@ -228,9 +228,9 @@ impl Daemon<'_> {
             if let Some(waiting) = &self.waiting {
                 // It has disconnected.
                 if fds[2].revents != 0 {
-                    self.cut("whoever ran it is gone");
+                    self.cut("its command has disconnected");
                 } else if waiting.until.is_some_and(|t| Instant::now() >= t) {
-                    self.cut("its time is over");
+                    self.cut("its timeout has expired");
                 }
             }
             if fds[0].revents != 0

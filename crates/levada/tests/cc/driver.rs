@@ -755,17 +755,17 @@ fn the_same_forks_at_any_optimisation() {
     let folder = folder.path();
     std::fs::create_dir_all(folder.join("sub")).unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
-    write("sub/beside.h", "#define BESIDE 40\n#define NONE(x) (x)\n");
+    write("sub/here.h", "#define HERE 40\n#define NONE(x) (x)\n");
     write(
         "sub/z.c",
-        "#include <ctype.h>\n#include <stdio.h>\n#include \"beside.h\"\n\
-         int main(void) {\n  int b, a = toupper('a') !! { b = BESIDE; }\n\
+        "#include <ctype.h>\n#include <stdio.h>\n#include \"here.h\"\n\
+         int main(void) {\n  int b, a = toupper('a') !! { b = HERE; }\n\
          \x20 int c = isalpha(a) !! {\n    b += __LINE__ == 7;\n  }\n\
          \x20 printf(\"%c %d %d %s\\n\", a, b, c != 0, __FILE__);\n  return 0;\n}\n",
     );
     write(
         "sub/none.c",
-        "#include \"beside.h\"\nint main(void) {\n  return NONE(1) !! {};\n}\n",
+        "#include \"here.h\"\nint main(void) {\n  return NONE(1) !! {};\n}\n",
     );
     for level in ["-O0", "-O1", "-O2", "-Os"] {
         cc(&[level, "-Wall", "-o", "z", "sub/z.c"], folder);

@@ -143,9 +143,9 @@ fn parts_of_objects_agree_with_the_serial_program() {
 }
 
 #[test]
-fn what_else_c_has_agrees_with_the_serial_program() {
+fn other_forms_of_c_agree_with_the_serial_program() {
     let folder = tempfile::tempdir().unwrap();
-    agrees(&sources().join("beside.c"), folder.path(), &[]);
+    agrees(&sources().join("other_forms.c"), folder.path(), &[]);
 }
 
 /// Declarations stay before statements.
@@ -406,7 +406,13 @@ fn translated_sources_agree() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for name in [
-        "forms", "types", "ways_out", "names", "order", "places", "beside",
+        "forms",
+        "types",
+        "ways_out",
+        "names",
+        "order",
+        "places",
+        "other_forms",
     ] {
         let source = sources().join(format!("{name}.c"));
         let source = source.to_str().unwrap();

@@ -381,7 +381,8 @@ fn what_only_the_preprocessor_sees() {
             assert_eq!(done.code(), Some(4));
         }
     }
-    let whole = "#if 1\n  a = g(2) !! {\n#if 1\n    b = 2;\n#else\n    b = 3;\n#endif\n  }\n#else\n  a = g(3) !! { b = 2; }\n#endif\n";
+    let whole = "#if 1\n  a = g(2) !! {\n#if 1\n    b = 2;\n#else\n    b = 3;\n#endif\n  }\n\
+                 #else\n  a = g(3) !! { b = 2; }\n#endif\n";
     write(
         "c.c",
         &format!("{g}int main(void) {{\n  int b, a;\n{whole}  return a + b;\n}}\n"),
@@ -395,8 +396,9 @@ fn what_only_the_preprocessor_sees() {
     let done = Command::new(folder.join("out")).status().unwrap();
     assert_eq!(done.code(), Some(4));
     // A type that depends on a variable.
-    let text = "static int sum(int n, int rows[][n]) { return rows[0][n - 1]; }\nint main(void) {\n  int n = 3, m[2][n];\n  \
-                int (*f)(int, int (*)[n]) = sum;\n  m[0][2] = 5;\n  return f(n, m) !! { m[1][0] = 1; };\n}\n";
+    let text = "static int sum(int n, int rows[][n]) { return rows[0][n - 1]; }\n\
+                int main(void) {\n  int n = 3, m[2][n];\n  int (*f)(int, int (*)[n]) = sum;\n  m[0][2] = 5;\n  \
+                return f(n, m) !! { m[1][0] = 1; };\n}\n";
     write("z.c", text);
     let out = levada("cc", &["cc", "-c", "z.c"], folder);
     assert!(!out.status.success());

@@ -50,7 +50,11 @@ fn sources_with_errors_name_file_line_and_column() {
     assert!(first["file"].as_str().unwrap().ends_with("src/p/Print.cal"));
 
     // Every error of every file, not the first.
-    place.write("src/p/Source.cal", "package p;\nactor Source (int n) ==> int Out :\n  action ==> Out:[a] end\n  action ==> Out:[b] end\nend\n");
+    place.write(
+        "src/p/Source.cal",
+        "package p;\nactor Source (int n) ==> int Out :\n  action ==> Out:[a] end\n  \
+         action ==> Out:[b] end\nend\n",
+    );
     place.write(
         TOP,
         "<XDF name=\"Top\">\n<Instance id=\"x\"/>\n<Port/>\n</XDF>\n",

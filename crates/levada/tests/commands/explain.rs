@@ -180,7 +180,11 @@ fn places_where_nothing_is_and_files_with_errors() {
         .run(&["check", "--explain", "p/A.cal:1:1", "p"])
         .refuses(2, &["cannot be used with"]);
     // What is right in a file with errors is still known.
-    place.write("q/B.cal", "package q;\nactor B () ==> :\n  int a := 2;\n  int b := a + nowhere;\n  int c := (a + ;\nend\n");
+    place.write(
+        "q/B.cal",
+        "package q;\nactor B () ==> :\n  int a := 2;\n  int b := a + nowhere;\n  \
+         int c := (a + ;\nend\n",
+    );
     let said = explain("q/B.cal:4:12");
     assert!(
         said.succeeds().out.contains("type         int"),

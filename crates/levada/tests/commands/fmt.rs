@@ -7,7 +7,8 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-const UGLY: &str = "package p;\nactor A( )  int In==>int Out:\n\n\n\n    action In:[ x ]==>Out : [x+1]\n do   println ( x ) ;  // said\nend\n  end";
+const UGLY: &str = "package p;\nactor A( )  int In==>int Out:\n\n\n\n\x20   \
+                    action In:[ x ]==>Out : [x+1]\n do   println ( x ) ;  // said\nend\n  end";
 const NICE: &str = "package p;
 actor A () int In ==> int Out :
 
@@ -35,7 +36,7 @@ fn files_are_formatted_in_their_place() {
     );
 
     let run = place.run(&["fmt", "s"]);
-    assert_eq!(run.succeeds().out, "s/p/A.cal\n2 files: 1 formatted\n");
+    assert_eq!(run.succeeds().out, "s/p/A.cal\n2 files: 1 reformatted\n");
     assert_eq!(
         std::fs::read_to_string(place.path("s/p/A.cal")).unwrap(),
         NICE
@@ -133,7 +134,7 @@ fn files_that_cannot_be_are_left_alone() {
     run.refuses(1, &["A.cal:2:11"]);
     assert!(
         run.out
-            .ends_with("2 files: 1 formatted, 1 file left alone for errors\n"),
+            .ends_with("2 files: 1 reformatted, 1 file left alone for errors\n"),
         "{run:#?}"
     );
     assert_eq!(std::fs::read_to_string(place.path("A.cal")).unwrap(), bad);

@@ -239,7 +239,7 @@ fn what_is_wrong_is_said() {
             "exclusive = [0, 1]",
             "exclusive to two",
         ),
-        ("to = \"out\"", "to = \"nobody\"", "ends at nobody"),
+        ("to = \"out\"", "to = \"none\"", "ends at none"),
     ] {
         with(from, to);
         place

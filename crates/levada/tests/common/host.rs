@@ -91,7 +91,8 @@ pub fn rogues() -> Place {
     );
     place.write(
         "natives/harm.c",
-        "#include <fcntl.h>\n#include <signal.h>\n#include <sys/wait.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n\
+        "#include <fcntl.h>\n#include <signal.h>\n#include <sys/wait.h>\n#include <stdint.h>\n\
+         #include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n\
          int32_t harm(int32_t x, int32_t what);\n\
          static void leaves(void) {\n  pid_t child = fork();\n  if (child) { waitpid(child, 0, 0); return; }\n  \
          setsid();\n  child = fork();\n  if (child) _exit(0);\n  child = getpid();\n  \

@@ -25,8 +25,9 @@ fn counting() -> Place {
     );
     place.write(
         "natives/tick.c",
-        "#include <levada/native.h>\n#include <time.h>\n#include <unistd.h>\nstatic double now(void) {\n  struct timespec t;\n  \
-         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);\n  return t.tv_sec * 1e6 + t.tv_nsec / 1e3;\n}\n\
+        "#include <levada/native.h>\n#include <time.h>\n#include <unistd.h>\n\
+         static double now(void) {\n  struct timespec t;\n  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);\n  \
+         return t.tv_sec * 1e6 + t.tv_nsec / 1e3;\n}\n\
          void tick(int32_t x, int32_t work) {\n  for (double end = now() + work; now() < end;) {}\n  \
          if (access(\"mute\", F_OK) != 0) lvd_app_progress(lvd_current_app(), \"tick\", (uint64_t)x);\n}\n",
     );
@@ -180,7 +181,7 @@ fn admission_uses_own_costs_and_not_those_of_neighbors() {
     let before = waits();
     load(&host, "Middle", "first", &[]).succeeds();
     until_measured(&host, "first", 300.0);
-    assert!(waits() > before + 10, "nobody else wants the cores");
+    assert!(waits() > before + 10, "no other process uses the cores");
     host.run(&["unload", "first", "--now"]).succeeds();
     // 0.6 of what a core can do.
     let fits = load(&host, "Middle", "second", &["--rate", "545", "--json"]);
@@ -396,21 +397,21 @@ fn what_has_counted_nothing_yet_keeps_its_promise() {
     works("one");
     load(&host, "Middle", "two", &most)
         .refuses(7, &["a reserved rate would be broken", "530.0 tick/s"]);
-    let beside = load(&host, "Short", "beside", &["--priority=-1", "--json"]);
-    let admission = &beside.succeeds().json()["admission"];
-    assert_eq!(admission["verdict"], "kept", "{beside:?}");
-    for name in ["one", "beside"] {
+    let short = load(&host, "Short", "short", &["--priority=-1", "--json"]);
+    let admission = &short.succeeds().json()["admission"];
+    assert_eq!(admission["verdict"], "kept", "{short:?}");
+    for name in ["one", "short"] {
         host.run(&["unload", name, "--now"]).succeeds();
     }
     // Of this one nothing is known.
     load(&host, "Other", "one", &["--rate", "1", "--json"]).succeeds();
     works("one");
-    let beside = load(&host, "Short", "beside", &["--json"]);
-    let admission = &beside.succeeds().json()["admission"];
-    assert_eq!(admission["verdict"], "unknown", "{beside:?}");
+    let short = load(&host, "Short", "short", &["--json"]);
+    let admission = &short.succeeds().json()["admission"];
+    assert_eq!(admission["verdict"], "unknown", "{short:?}");
     let text = admission["text"].as_str().unwrap();
     let says = "is not known: one has counted no units yet; ";
-    assert!(text.contains(says), "{beside:?}");
+    assert!(text.contains(says), "{short:?}");
 }
 
 /// What is paused has its reserved rate still, and would not find it kept if it went on.
@@ -680,13 +681,16 @@ fn what_a_clock_lets_go_on_takes_no_more_than_it_does() {
     let place = counting();
     place.write(
         "src/p/Clock.cal",
-        "package p;\nactor Clock () ==> int Out :\n  int given := 0;\n  @native function next_time(int given) --> int end\n  \
+        "package p;\nactor Clock () ==> int Out :\n  int given := 0;\n  \
+         @native function next_time(int given) --> int end\n  \
          action ==> Out:[next_time(given)] do given := given + 1; end\nend\n",
     );
     place.write(
         "natives/clock.c",
-        "#include <levada/native.h>\n#include <time.h>\nint32_t next_time(int32_t given) {\n  struct timespec t;\n  \
-         clock_gettime(CLOCK_MONOTONIC, &t);\n  lvd_wait_until((int64_t)t.tv_sec * 1000000000 + t.tv_nsec + 20000000);\n  \
+        "#include <levada/native.h>\n#include <time.h>\n\
+         int32_t next_time(int32_t given) {\n  struct timespec t;\n  \
+         clock_gettime(CLOCK_MONOTONIC, &t);\n  \
+         lvd_wait_until((int64_t)t.tv_sec * 1000000000 + t.tv_nsec + 20000000);\n  \
          return given;\n}\n",
     );
     let beat = common::network(

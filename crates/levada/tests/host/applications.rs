@@ -165,8 +165,8 @@ fn a_paused_application_stands_still_and_the_others_do_not() {
     host.run(&["move", "a", &actor, "1"]).succeeds();
     host.run(&["move", "a", &actor, "2"])
         .refuses(4, &["no worker 2", "from 0 to 1"]);
-    host.run(&["move", "a", "nobody", "1"])
-        .refuses(4, &["a has no actor nobody"]);
+    host.run(&["move", "a", "none", "1"])
+        .refuses(4, &["a has no actor none"]);
     let map = host.json(&["map"]);
     let placed: usize = map
         .as_array()

@@ -371,7 +371,7 @@ fn of_a_manifest_all_are_seen_or_none() {
 #[test]
 fn what_others_are_said_to_take_of_cores_is_as_many_good_numbers() {
     let host = Host::begin();
-    for (beside, why) in [
+    for (usage, why) in [
         (
             "[-1]",
             "core_usage_by_others has -1: each is a number from 0 to 1000",
@@ -384,11 +384,10 @@ fn what_others_are_said_to_take_of_cores_is_as_many_good_numbers() {
     ] {
         let directory = host.place.path("");
         let request = serde_json::json!({"network": "src/p/Top.xdf", "directory": directory});
-        let request = request.to_string().replacen(
-            '{',
-            &format!("{{\"core_usage_by_others\": {beside}, "),
-            1,
-        );
+        let request =
+            request
+                .to_string()
+                .replacen('{', &format!("{{\"core_usage_by_others\": {usage}, "), 1);
         let answer = host.post("/applications", &request);
         assert!(
             answer.starts_with("HTTP/1.1 400") && answer.contains(why),
@@ -423,7 +422,7 @@ fn a_client_that_is_not_waited_for_at_the_end_gets_an_error() {
     let _header = loop {
         assert!(
             start.elapsed() < Duration::from_secs(300),
-            "nobody compiles"
+            "no compiler was started"
         );
         match begun() {
             Some(file) => break file,

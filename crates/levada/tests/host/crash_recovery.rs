@@ -447,7 +447,7 @@ const FORKS_ONE: &str = "#include <stdio.h>\n#include <unistd.h>\nint main(void)
     return rename(\"child.new\", \"child\");\n}\n";
 
 /// Nothing of what the host, its isolated applications or the networks in it have opened is in a child that another
-/// application forks: who reads a pipe comes to its end.
+/// application forks, so a reader of a pipe sees end of file.
 #[test]
 fn what_was_forked_has_no_descriptor_of_the_host_or_of_a_network() {
     let place = sources();

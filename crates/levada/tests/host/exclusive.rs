@@ -7,10 +7,10 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-const MANY: &str = "src/p/Many.xdf";
+const MANY_XDF: &str = "src/p/Many.xdf";
 
 fn load(host: &Host, name: &str, more: &[&str]) -> common::Run {
-    let args = ["load", MANY, "--name", name, "--out", "/dev/null"];
+    let args = ["load", MANY_XDF, "--name", name, "--out", "/dev/null"];
     host.run(&[&args[..], more].concat())
 }
 
@@ -79,13 +79,13 @@ fn nothing_else_is_on_its_core() {
         .refuses(6, &["no core for more alone: of 2 workers 1 is for all"]);
     // A new version has the same core, and nothing comes between.
     for _ in 0..3 {
-        host.run(&["replace", "alone", MANY]).succeeds();
+        host.run(&["replace", "alone", MANY_XDF]).succeeds();
         assert_eq!(host.seen("alone")["exclusive"].to_string(), own);
         works(&host, "alone");
         host.run(&["move", "a", "source", &own])
             .refuses(5, &["move"]);
     }
-    host.run(&["replace", "a", MANY, "--exclusive"])
+    host.run(&["replace", "a", MANY_XDF, "--exclusive"])
         .refuses(6, &["no core for a alone: of 2 workers 1 is for all"]);
     host.run(&["unload", "alone", "--now"]).succeeds();
     // The core is for all again, and the others come to it.
@@ -133,7 +133,7 @@ fn nothing_isolated_is_on_its_core() {
         host.run(&["move", "apart", "source", &worker])
             .refuses(5, &["source cannot be moved", &why]);
         // A new version has the same core, and nothing comes between.
-        host.run(&["replace", "alone", MANY]).succeeds();
+        host.run(&["replace", "alone", MANY_XDF]).succeeds();
         assert_eq!(host.seen("alone")["exclusive"], own);
         assert_eq!(workers(&host, "apart"), other);
         host.run(&["unload", "alone", "--now"]).succeeds();
@@ -162,10 +162,10 @@ fn a_returned_core_is_no_longer_monitored() {
     let body = format!("{{\"process\": {}}}", std::process::id());
     for _ in 0..3 {
         assert!(host.post(&path, &body).starts_with("HTTP/1.1 200"));
-        until("somebody watches", || watch() == 1);
+        until("the host watches the process", || watch() == 1);
         let back = format!("DELETE {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
         assert!(host.raw(back.as_bytes()).starts_with("HTTP/1.1 200"));
-        until("nobody watches", || watch() == 0);
+        until("the host no longer watches it", || watch() == 0);
     }
 }
 
@@ -239,7 +239,7 @@ fn what_cannot_be_alone_is_refused() {
     host.place.write(
         "both.toml",
         &format!(
-            "[[application]]\nnetwork = \"{MANY}\"\nname = \"m\"\nout = \"/dev/null\"\nexclusive = true\n"
+            "[[application]]\nnetwork = \"{MANY_XDF}\"\nname = \"m\"\nout = \"/dev/null\"\nexclusive = true\n"
         ),
     );
     host.run(&["load", "both.toml"]).succeeds();
@@ -315,7 +315,8 @@ fn load_sleeper(host: &Host, name: &str) {
     place.write(
         "sleeps.c",
         "#include <stdio.h>\n#include <unistd.h>\nint main(int argc, char **argv) {\n  \
-         FILE *f = fopen(argv[1], \"w\");\n  fclose(f);\n  int p[2];\n  char c;\n  return pipe(p) || read(p[0], &c, 1) < 0;\n}\n",
+         FILE *f = fopen(argv[1], \"w\");\n  fclose(f);\n  \
+         int p[2];\n  char c;\n  return pipe(p) || read(p[0], &c, 1) < 0;\n}\n",
     );
     let compile = ["cc", "--plugin", "sleeps.c", "-o", "sleeps.so"];
     place.run(&compile).succeeds();

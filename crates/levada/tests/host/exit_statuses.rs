@@ -21,7 +21,7 @@ fn errors_have_codes_and_exit_statuses() {
     assert_eq!(code(&wrong), (Some(2), "usage".into()));
     for (args, status, name) in [
         (&["show", "b"][..], 4, "not_found"),
-        (&["move", "a", "nobody", "0"], 4, "not_found"),
+        (&["move", "a", "none", "0"], 4, "not_found"),
         (&["load", TOP, "--name=a", "--out=x"], 5, "conflict"),
         (&["load", TOP, "--name=..", "--out=x"], 3, "invalid"),
         (&["load", TOP, "--memory=1K", "--out=x"], 6, "limit"),

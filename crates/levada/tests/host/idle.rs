@@ -49,13 +49,16 @@ fn a_host_whose_applications_all_wait_sleeps() {
     };
     for _ in 0..2 {
         let sleeps = || host.sleeps(Duration::from_millis(2500)); // longer than what is looked at once a second
-        assert!((0..24).any(|_| sleeps()), "somebody wakes up always");
+        assert!(
+            (0..24).any(|_| sleeps()),
+            "a thread of the host always wakes up"
+        );
         assert_eq!(busy(), 0.0);
         let mut seen = || {
             std::io::Write::write_all(&mut input, b"1 2 3 4 5 6 ").unwrap();
             std::thread::sleep(Duration::from_millis(700));
             busy() > 0.0
         };
-        assert!((0..60).any(|_| seen()), "nobody looks");
+        assert!((0..60).any(|_| seen()), "no load was measured");
     }
 }

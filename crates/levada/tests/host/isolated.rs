@@ -73,8 +73,8 @@ fn it_is_spoken_to_as_all_others_are() {
     host.run(&["resume", "apart"]).succeeds();
     fires(&host, "apart");
     host.run(&["move", "apart", "source", "1"]).succeeds();
-    host.run(&["move", "apart", "nobody", "1"])
-        .refuses(4, &["nobody"]);
+    host.run(&["move", "apart", "none", "1"])
+        .refuses(4, &["none"]);
     let stats = host.json(&["stats"]);
     // The whole screen as JSON is the same, once.
     assert_eq!(

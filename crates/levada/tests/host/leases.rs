@@ -70,7 +70,7 @@ fn another_program_gets_its_turns() {
     }
     let host = Host::begin();
     host.many("busy");
-    assert!(leases(&host).is_empty(), "nobody else wants the cores");
+    assert!(leases(&host).is_empty(), "no other process wants the cores");
     let program = Program::begin(&host);
     let number = program.0.id();
     until(&host, || total(&host, "transfers") >= 10);

@@ -62,7 +62,10 @@ fn a_wait_for_a_long_firing_times_out_with_its_name() {
         .out
         .contains("long has been in the native until_told for ")
     {
-        assert!(start.elapsed() < Duration::from_secs(300), "nobody says");
+        assert!(
+            start.elapsed() < Duration::from_secs(300),
+            "the native is not reported"
+        );
     }
     host.run(&["pause", "long", "--timeout=0.1"])
         .refuses(8, &["long is paused", "has not ended within 100ms"]);
@@ -174,7 +177,8 @@ fn sleepers() -> common::Place {
         "package p;\nactor Sleeper () ==> int Out :\n  @native function next_byte() --> int end\n  \
          action ==> Out:[next_byte()] end\nend\n",
     );
-    let byte = "#include <errno.h>\n#include <fcntl.h>\n#include <stdint.h>\n#include <unistd.h>\nint32_t next_byte(void);\n\
+    let byte = "#include <errno.h>\n#include <fcntl.h>\n#include <stdint.h>\n#include <unistd.h>\n\
+        int32_t next_byte(void);\n\
         int32_t next_byte(void) {\n  static int fd = -1;\n  if (fd < 0) fd = open(\"bytes\", O_RDWR);\n  \
         unsigned char c = 0;\n  ssize_t got;\n  while ((got = read(fd, &c, 1)) < 0 && errno == EINTR) continue;\n  \
         return got == 1 ? c : -1;\n}\n";
@@ -542,9 +546,9 @@ fn files_that_cannot_be_used_are_refused_before() {
     host.place.write("unnamed.toml", &unnamed);
     host.run(&["load", "unnamed.toml"])
         .refuses(3, &["application 2: it names no network"]);
-    let beside = format!("[[application]]\nnetwork = \"{many}\"\ncore_usage_by_others = [0.5]\n");
-    host.place.write("beside.toml", &beside);
-    host.run(&["load", "beside.toml"]).refuses(
+    let usage = format!("[[application]]\nnetwork = \"{many}\"\ncore_usage_by_others = [0.5]\n");
+    host.place.write("usage.toml", &usage);
+    host.run(&["load", "usage.toml"]).refuses(
         3,
         &["core_usage_by_others is not for manifests", "leave it out"],
     );

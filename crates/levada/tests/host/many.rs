@@ -83,7 +83,7 @@ fn cost_of_loads(host: &Host, many: usize) -> f64 {
 
 #[test]
 fn five_hundred_that_wait_take_little_memory_and_no_time() {
-    const MANY: usize = 500;
+    const APPLICATIONS: usize = 500;
     let place = readers();
     let mut input = held_pipe(&place, "in.fifo");
     let host = Host::begin_in(place);
@@ -107,21 +107,24 @@ fn five_hundred_that_wait_take_little_memory_and_no_time() {
     }
     // With ten times as many applications a load costs about the same: it spends little time on each.
     let many = cost_of_ten_loads(&host);
-    println!("10 loads: {few} s beside 51, {many} s beside {MANY}");
+    println!("10 loads: {few} s next to 51, {many} s next to {APPLICATIONS}");
     assert!(many < 4.0 * few + 0.1, "{few} s, and then {many} s");
     let all = host.json(&["list"]);
-    assert_eq!(all.as_array().unwrap().len(), MANY + 1);
+    assert_eq!(all.as_array().unwrap().len(), APPLICATIONS + 1);
     let claimed = all[0]["memory"].as_u64().unwrap();
     let after = memory(host.child.id());
-    let each = (after.saturating_sub(before)) / MANY as u64;
+    let each = (after.saturating_sub(before)) / APPLICATIONS as u64;
     assert!(
         each < claimed + (1 << 20),
         "{each} bytes each, {claimed} of them claimed"
     );
     // When all is placed and measured nothing happens any more.
     let sleeps = || host.sleeps(Duration::from_millis(2500));
-    assert!((0..24).any(|_| sleeps()), "somebody wakes up always");
-    println!("{MANY} applications: {each} bytes each");
+    assert!(
+        (0..24).any(|_| sleeps()),
+        "a thread of the host always wakes up"
+    );
+    println!("{APPLICATIONS} applications: {each} bytes each");
     // They live.
     let word: Vec<u8> = "7 ".repeat(100_000).into_bytes();
     input.write_all(&word).unwrap();
@@ -176,8 +179,8 @@ fn a_new_version_takes_over_between_two_elements() {
         // What is wrong with a new version leaves the old one alone.
         let wrong = host.run(&["replace", "a", "src/p/None.xdf"]);
         wrong.refuses(1, &["there is no file"]);
-        host.run(&["replace", "nobody", "src/p/Copy.xdf"])
-            .refuses(4, &["no application nobody"]);
+        host.run(&["replace", "none", "src/p/Copy.xdf"])
+            .refuses(4, &["no application none"]);
         host.until("a", |a| a["firings"].as_u64() > Some(500));
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         writer.join().unwrap()

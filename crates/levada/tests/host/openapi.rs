@@ -79,7 +79,7 @@ fn value(chance: &mut Chance, all: &Value, schema: &Value, depth: usize) -> Valu
             "source",
             "/",
             "a b",
-            "nobody",
+            "none",
             ".."
         ])),
         _ => Value::Null,

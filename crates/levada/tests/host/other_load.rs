@@ -88,7 +88,7 @@ fn until(what: &str, tried: impl Fn() -> bool) {
 #[test]
 fn loads_start_where_isolated_applications_leave_more() {
     let host = steps();
-    if first_core("who begins beside isolated ones", &host).is_none() {
+    if first_core("the core of a load next to isolated applications", &host).is_none() {
         return;
     }
     load(&host, "src/p/Three.xdf", "apart", &["--isolate"]);
@@ -130,7 +130,7 @@ const PROGRAMS: usize = 12;
 #[test]
 fn of_a_core_that_programs_use_an_application_has_less() {
     let host = steps();
-    let Some(cpu) = first_core("an application beside programs", &host) else {
+    let Some(cpu) = first_core("an application next to programs", &host) else {
         return;
     };
     load(&host, "src/p/Steps.xdf", "steps", &[]);
@@ -172,7 +172,7 @@ fn tell(socket: &Path, process: &Value) -> Value {
 #[test]
 fn loads_start_where_announced_programs_leave_more() {
     let host = steps();
-    let Some(cpu) = first_core("who begins beside programs", &host) else {
+    let Some(cpu) = first_core("the core of a load next to programs", &host) else {
         return;
     };
     let busy = [cpu; 3].map(Busy::on);
@@ -230,9 +230,9 @@ fn isolated_applications_are_told_of_their_neighbors() {
             .succeeds();
         host.seen(name)["isolated"].as_u64().unwrap()
     };
-    let until_told = |process: u64, beside: &[u64]| {
+    let until_told = |process: u64, others: &[u64]| {
         let mut all = vec![u64::from(host.child.id())];
-        all.extend(beside);
+        all.extend(others);
         all.sort();
         let what = format!("{process} is told of {all:?}");
         until(&what, || told(&host, process) == Some(json!(all)));

@@ -268,7 +268,9 @@ fn a_paused_application_unloaded_with_its_manifest_pending_is_not_loaded() {
     let host = Host::begin_in(gated());
     host.many("b");
     host.run(&["unload", "b", "--now"]).succeeds();
-    let mut text = "[[application]]\nnetwork = \"src/p/Many.xdf\"\nname = \"b\"\nout = \"/dev/null\"\npaused = true\n".to_string();
+    let mut text =
+        "[[application]]\nnetwork = \"src/p/Many.xdf\"\nname = \"b\"\nout = \"/dev/null\"\npaused = true\n"
+            .to_string();
     for name in ["c", "d", "e", "f"] {
         text += "[[application]]\nnetwork = \"gate.so\"\nisolate = true\n";
         text += &format!("name = \"{name}\"\n");
@@ -369,7 +371,10 @@ fn slow_to_compile() -> Place {
     let schedule = "  schedule fsm first:\n    first (go) --> on;\n    on (go) --> on;\n  end\n";
     place.write(
         "src/p/Stay.cal",
-        &format!("package p;\nactor Stay () int In ==> int Out :\n  go: action In:[x] ==> Out:[x] end\n{schedule}end\n"),
+        &format!(
+            "package p;\nactor Stay () int In ==> int Out :\n  \
+             go: action In:[x] ==> Out:[x] end\n{schedule}end\n"
+        ),
     );
     place.write(
         "lag/src/p/Same.cal",

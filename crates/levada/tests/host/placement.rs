@@ -4,10 +4,10 @@
 use crate::common;
 use crate::common::host::Host;
 
-const MANY: &str = "src/p/Many.xdf";
+const MANY_XDF: &str = "src/p/Many.xdf";
 
 fn load(host: &Host, name: &str, more: &[&str]) -> common::Run {
-    let args = ["load", MANY, "--name", name, "--out", "/dev/null"];
+    let args = ["load", MANY_XDF, "--name", name, "--out", "/dev/null"];
     host.run(&[&args[..], more].concat())
 }
 
@@ -65,7 +65,8 @@ fn applications_of_a_manifest_start_where_they_stay() {
     let host = Host::begin();
     let one = |name: &str| {
         format!(
-            "[[application]]\nnetwork = \"{MANY}\"\nname = \"{name}\"\nout = \"/dev/null\"\nno_fuse = true\npaused = true\n"
+            "[[application]]\nnetwork = \"{MANY_XDF}\"\nname = \"{name}\"\nout = \"/dev/null\"\n\
+             no_fuse = true\npaused = true\n"
         )
     };
     host.place.write("two.toml", &(one("a") + &one("b")));
@@ -80,7 +81,7 @@ fn a_wrong_placement_is_told_and_loads_nothing() {
     let host = Host::begin();
     for (text, words) in [
         ("[a]\nsource = 99\n", "core 99"),
-        ("[a]\nnobody = 0\n", "actor nobody"),
+        ("[a]\nnone = 0\n", "actor none"),
         ("[other]\nsource = 0\n", "application other"),
         ("source = 0\n", "a placement has a table"),
         ("[a\n", "p.toml"),
@@ -115,8 +116,8 @@ fn a_late_application_is_told_what_occupies_its_core() {
     let start = std::time::Instant::now();
     loop {
         let why = host.run(&["why", "behind"]).succeeds().out.clone();
-        assert!(!why.contains("cycle"), "{why}");
-        let used = "worker 0 has been used recently for ";
+        assert!(!why.contains("circle"), "{why}");
+        let used = "worker 0 was recently used ";
         if why.contains("turn on worker 0") && why.contains(used) && why.contains("% by hog") {
             return;
         }
@@ -163,12 +164,13 @@ fn a_moved_actor_stays_until_it_is_unpinned() {
         assert!(told.succeeds().out.contains("pinned"), "{told:?}");
     }
     // A new version has them where they were, and a wrong request changes nothing.
-    host.run(&["replace", "a", MANY, "--no-fuse"]).succeeds();
+    host.run(&["replace", "a", MANY_XDF, "--no-fuse"])
+        .succeeds();
     assert!(all_there("a"), "{:?}", seats(&host, "a"));
     host.run(&["move", "a", "source", "99"])
         .refuses(4, &["there is no worker 99"]);
-    host.run(&["move", "a", "nobody", "--unpin"])
-        .refuses(4, &["no actor nobody"]);
+    host.run(&["move", "a", "none", "--unpin"])
+        .refuses(4, &["no actor none"]);
     host.run(&["move", "a", "source"]).refuses(2, &["WORKER"]);
     host.run(&["move", "a", "source", "1", "--unpin"])
         .refuses(2, &["--unpin"]);
@@ -184,6 +186,6 @@ fn a_moved_actor_stays_until_it_is_unpinned() {
         let told = host.run(&["move", "b", actor, "--unpin"]);
         assert!(told.succeeds().out.contains("the mapper"), "{told:?}");
     }
-    until("somebody leaves", || seats(&host, "b").contains(&(1, None)));
+    until("an actor leaves", || seats(&host, "b").contains(&(1, None)));
     assert!(all_there("a"));
 }

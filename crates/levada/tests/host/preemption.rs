@@ -75,8 +75,8 @@ fn a_timed_wait_ends_next_to_a_computation() {
     compiled(&place, "sleeps", sleeps);
     place.write(
         "src/p/Clock.cal",
-        "package p;\nactor Clock () ==> int Out :\n  @native function in_a_millisecond(int n) --> int end\n  int n := 0;\n  \
-         action ==> Out:[in_a_millisecond(n)] guard n < 100 do n := n + 1; end\nend\n",
+        "package p;\nactor Clock () ==> int Out :\n  @native function in_a_millisecond(int n) --> int end\n  \
+         int n := 0;\n  action ==> Out:[in_a_millisecond(n)] guard n < 100 do n := n + 1; end\nend\n",
     );
     place.write(
         "natives/clock.c",
@@ -269,8 +269,10 @@ fn a_program_with_open_forks_is_preempted() {
     compiled(
         &place,
         "forks",
-        "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint fib(int n) {\n  int a, b;\n  if (n < 2) return n;\n  \
-         a = fib(n - 1) !! { b = fib(n - 2); }\n  return a + b;\n}\nint main(int argc, char **argv) {\n  \
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
+         int fib(int n) {\n  int a, b;\n  if (n < 2) return n;\n  \
+         a = fib(n - 1) !! { b = fib(n - 2); }\n  return a + b;\n}\n\
+         int main(int argc, char **argv) {\n  \
          if (argc < 3) return fib(60) < 0;\n  FILE *out = fopen(argv[2], \"w\");\n  \
          for (int i = 0; i < 5 || (argc > 3 && access(argv[3], F_OK)); i++)\n    \
          fprintf(out, \"%d\\n\", fib(atoi(argv[1])));\n  return fclose(out);\n}\n",

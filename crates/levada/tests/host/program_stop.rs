@@ -95,7 +95,7 @@ fn a_program_that_only_yields_or_computes_can_be_ended() {
 /// code, and what a library has locked meanwhile is free.
 #[test]
 fn a_program_blocked_in_the_system_can_be_ended() {
-    if !sees_returns("the end of who sleeps") {
+    if !sees_returns("the end of a program that sleeps") {
         return;
     }
     let place = sources();
@@ -145,7 +145,7 @@ fn a_program_blocked_in_the_system_can_be_ended() {
 /// nothing more, and goes on. What is said to go on after a signal does, and is told of no error.
 #[test]
 fn a_program_blocked_in_the_system_can_be_paused() {
-    if !sees_returns("the pause of who sleeps") {
+    if !sees_returns("the pause of a program that sleeps") {
         return;
     }
     let place = sources();
@@ -156,8 +156,8 @@ fn a_program_blocked_in_the_system_can_be_paused() {
          int main(int argc, char **argv) {\n  FILE *out = fopen(argv[2], \"w\");\n  \
          for (char byte;;) {\n    if (!strcmp(argv[1], \"sleep\")) sleep(1);\n    \
          if (!strcmp(argv[1], \"usleep\")) usleep(300);\n    if (!strcmp(argv[1], \"poll\")) poll(NULL, 0, 150);\n    \
-         if (!strcmp(argv[1], \"read\") && read(0, &byte, 0)) return 1;\n    fprintf(out, \"tick\\n\");\n    fflush(out);\n  \
-         }\n}\n",
+         if (!strcmp(argv[1], \"read\") && read(0, &byte, 0)) return 1;\n    fprintf(out, \"tick\\n\");\n    \
+         fflush(out);\n  }\n}\n",
     );
     let mut host = Host::begin_in(place);
     for workers in [2, 1] {
@@ -266,7 +266,7 @@ fn a_program_paused_in_a_call_stops_after_it() {
 /// The clock of its worker hardly ever meets it in code of its own.
 #[test]
 fn a_program_that_is_in_a_library_ends_at_once() {
-    if !sees_returns("the end of who is in a library") {
+    if !sees_returns("the end of a program in a library") {
         return;
     }
     const ROUNDS: usize = 3;

@@ -97,7 +97,8 @@ fn whatever_call_ends_a_host_it_fails_and_names_the_application() {
         &place,
         "ends",
         "#define _GNU_SOURCE\n#include <pthread.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
-         #include <string.h>\n#include <sys/syscall.h>\n#include <unistd.h>\nstatic void *end(void *how) {\n  if (!strcmp(how, \"exit\")) exit(0);\n  \
+         #include <string.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n\
+         static void *end(void *how) {\n  if (!strcmp(how, \"exit\")) exit(0);\n  \
          if (!strcmp(how, \"quick_exit\")) quick_exit(0);\n  if (!strcmp(how, \"_exit\")) _exit(0);\n  \
          if (!strcmp(how, \"abort\")) abort();\n  if (!strcmp(how, \"kill\")) kill(getpid(), SIGTERM);\n  \
          if (!strcmp(how, \"raise\")) raise(SIGUSR1);\n  \
@@ -160,8 +161,8 @@ fn whatever_call_ends_a_host_it_fails_and_names_the_application() {
     assert!(host.child.wait().unwrap().success());
 }
 
-/// Another program would be the end of all applications: `exec` fails in the process of the host, and the one that was
-/// called is told who that was. In a child, and in a process of its own, it does what it always does.
+/// `exec` in the host's process would end all applications: it fails there, and the host reports the application that
+/// called it. In a child process and in an isolated application it works as usual.
 #[test]
 fn no_other_program_takes_the_place_of_a_host() {
     let place = sources();
@@ -171,18 +172,23 @@ fn no_other_program_takes_the_place_of_a_host() {
         "#define _GNU_SOURCE\n#include <errno.h>\n#include <fcntl.h>\n#include <stdlib.h>\n#include <string.h>\n\
          #include <sys/syscall.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
          static int execs(int how, char *file) {\n  char *args[] = {\"touch\", file, 0};\n  \
-         char *path = \"/usr/bin/touch\";\n  int fd = open(path, O_RDONLY | O_CLOEXEC);\n  errno = 0;\n  switch (how) {\n  \
-         case 0: return execl(path, \"touch\", file, (char *)0);\n  case 1: return execlp(\"touch\", \"touch\", file, (char *)0);\n  \
-         case 2: return execle(path, \"touch\", file, (char *)0, environ);\n  case 3: return execv(path, args);\n  \
+         char *path = \"/usr/bin/touch\";\n  int fd = open(path, O_RDONLY | O_CLOEXEC);\n  errno = 0;\n  \
+         switch (how) {\n  \
+         case 0: return execl(path, \"touch\", file, (char *)0);\n  \
+         case 1: return execlp(\"touch\", \"touch\", file, (char *)0);\n  \
+         case 2: return execle(path, \"touch\", file, (char *)0, environ);\n  \
+         case 3: return execv(path, args);\n  \
          case 4: return execvp(\"touch\", args);\n  case 5: return execve(path, args, environ);\n  \
          case 6: return execvpe(\"touch\", args, environ);\n  case 7: return fexecve(fd, args, environ);\n  \
          case 8: return execveat(AT_FDCWD, path, args, environ, 0);\n  \
          case 9: return (int)syscall(SYS_execve, path, args, environ);\n  }\n  return 0;\n}\n\
-         int main(int argc, char **argv) {\n  char file[] = \"made0\";\n  for (int how = 0; how < 10; how++, file[4]++) {\n    \
+         int main(int argc, char **argv) {\n  char file[] = \"made0\";\n  \
+         for (int how = 0; how < 10; how++, file[4]++) {\n    \
          if (argc > 1) execs(atoi(argv[1]), argv[2]);\n    \
          if (execs(how, \"replaced\") != -1 || errno != EPERM) return 1;\n    \
          pid_t child = fork();\n    if (child == 0) execs(how, file), _exit(1);\n    int status;\n    \
-         while (waitpid(child, &status, 0) < 0)\n      if (errno != EINTR) return 2;\n    if (status) return 3;\n  }\n  return 0;\n}\n",
+         while (waitpid(child, &status, 0) < 0)\n      if (errno != EINTR) return 2;\n    \
+         if (status) return 3;\n  }\n  return 0;\n}\n",
     );
     let host = Host::begin_in(place);
     host.many("good");
@@ -192,7 +198,7 @@ fn no_other_program_takes_the_place_of_a_host() {
     for how in 0..10 {
         assert!(host.place.exists(&format!("made{how}")), "{how}");
     }
-    let said = "error: bad would have put another program into the place of this host (exec)";
+    let said = "error: bad called exec, which would replace the program of this host";
     assert_eq!(host.said().matches(said).count(), 10, "{}", host.said());
     let args = [
         "load",
@@ -278,7 +284,8 @@ fn a_resumed_application_is_not_blamed_for_the_end_of_its_host() {
 fn an_application_that_is_to_be_replaced_is_not_blamed_for_the_end_of_its_host() {
     let place = sources();
     // It never asks whether it is to end.
-    let text = "#include <levada/fiber.h>\nint main(void) {\n  while (lvd_fiber_sleep(1000000) == LVD_OK) {}\n  return 0;\n}\n";
+    let text = "#include <levada/fiber.h>\nint main(void) {\n  \
+                while (lvd_fiber_sleep(1000000) == LVD_OK) {}\n  return 0;\n}\n";
     compiled(&place, "deaf", text);
     let mut host = Host::begin_in(place);
     host.run(&["load", "deaf.so", "--name=deaf"]).succeeds();
@@ -362,14 +369,14 @@ fn what_cannot_be_loaded_any_more_is_told_wherever_one_looks() {
 /// Killed at any moment of a manifest's load, a host leaves all of its applications, or none.
 #[test]
 fn a_manifest_is_left_whole_or_not_at_all() {
-    const MANY: usize = 40;
+    const APPLICATIONS: usize = 40;
     let mut host = Host::begin_in(rogues());
     let one = |i| {
         format!(
             "[[application]]\nnetwork = \"src/p/Many.xdf\"\nname = \"a{i}\"\nout = \"/dev/null\"\n"
         )
     };
-    let text: String = (0..MANY).map(one).collect();
+    let text: String = (0..APPLICATIONS).map(one).collect();
     host.place.write("many.toml", &text);
     // Compiled already, it is soon there.
     host.run(&["load", "many.toml"]).succeeds();
@@ -404,12 +411,15 @@ fn a_manifest_is_left_whole_or_not_at_all() {
         }
         host.child.kill().unwrap();
         loads.wait().unwrap();
-        halves += usize::from(states(&host) < MANY);
+        halves += usize::from(states(&host) < APPLICATIONS);
         host = host.again(&[]);
         let left = host.json(&["stats"])["host"]["not_restored"]
             .as_array()
             .map_or(0, Vec::len);
-        assert!(left == 0 || left == MANY, "{left} of {MANY}");
+        assert!(
+            left == 0 || left == APPLICATIONS,
+            "{left} of {APPLICATIONS}"
+        );
         host = host.again(&["--restore=all"]);
         for i in 0..left {
             host.until(&format!("a{i}"), |a| a["state"] == "running");

@@ -14,8 +14,8 @@ fn counting() -> Place {
     let place = sources();
     place.write(
         "src/p/Tick.cal",
-        "package p;\nactor Tick (int work) int In ==> :\n  @native procedure tick(int x, int work) end\n  action In:[x] \
-         ==> do tick(x, work); end\nend\n",
+        "package p;\nactor Tick (int work) int In ==> :\n  @native procedure tick(int x, int work) end\n  \
+         action In:[x] ==> do tick(x, work); end\nend\n",
     );
     place.write(
         "natives/tick.c",
@@ -199,8 +199,8 @@ fn rates_are_kept_next_to_harmful_applications() {
     for (name, text) in [
         (
             "Endless",
-            "actor Endless () ==> :\n  int n := 1;\n  action ==> do while n > 0 do n := if n = 7 then 1 else n + 1 end; \
-             end end",
+            "actor Endless () ==> :\n  int n := 1;\n  action ==> do while n > 0 do \
+             n := if n = 7 then 1 else n + 1 end; end end",
         ),
         (
             "Says",
@@ -208,8 +208,8 @@ fn rates_are_kept_next_to_harmful_applications() {
         ),
         (
             "Hardly",
-            "actor Hardly () int In ==> :\n  int n := 0;\n  action In:[x] repeat 100 ==> do foreach int i in 1 .. 2000000 do \
-             n := (n * 75 + x[i mod 100]) mod 65537; end end",
+            "actor Hardly () int In ==> :\n  int n := 0;\n  action In:[x] repeat 100 ==> do \
+             foreach int i in 1 .. 2000000 do n := (n * 75 + x[i mod 100]) mod 65537; end end",
         ),
     ] {
         let file = format!("src/p/{name}.cal");
@@ -249,7 +249,10 @@ fn lateness_is_reported_while_others_come_and_go() {
     host.run(&[&hasty[..], &never].concat()).succeeds();
     let start = std::time::Instant::now();
     while host.seen("hasty")["rate_missed"] != true {
-        assert!(start.elapsed() < Duration::from_secs(300), "nobody is late");
+        assert!(
+            start.elapsed() < Duration::from_secs(300),
+            "no rate is missed"
+        );
         host.many("other");
         host.run(&["unload", "other", "--now"]).succeeds();
         std::thread::sleep(Duration::from_millis(200));

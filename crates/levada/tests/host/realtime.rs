@@ -254,14 +254,14 @@ fn a_program_that_runs_away_is_ended() {
 /// Another process waits no longer than for its turn.
 #[test]
 fn a_program_next_to_it_gets_its_turns() {
-    if !allowed("a program beside a host at real-time priority") {
+    if !allowed("a program next to a host at real-time priority") {
         return;
     }
     let host = Host::begin_with(sources(), &["--realtime"]);
     host.many("busy");
-    let beside = host.place.run(&["run", TOP, "--out=beside.txt"]);
-    beside.succeeds();
-    let text = fs::read_to_string(host.place.path("beside.txt")).unwrap();
+    let other = host.place.run(&["run", TOP, "--out=other.txt"]);
+    other.succeeds();
+    let text = fs::read_to_string(host.place.path("other.txt")).unwrap();
     assert_eq!(text, "1\n2\n3\n");
     assert_eq!(host.seen("busy")["state"], "running");
 }
@@ -330,7 +330,7 @@ fn as_unprivileged_user(place: &Place, levada: &str, limit: &str, option: &str) 
         .args([&format!("--rtprio={limit}"), "setpriv"])
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .args([levada, "host", option, "--workers=2"])
-        .args(["--socket=nobody/h.sock", "--state=nobody/state"])
+        .args(["--socket=unprivileged/h.sock", "--state=unprivileged/state"])
         .current_dir(place.path(""))
         .env("LEVADA_LEASES", "off")
         .stderr(fs::File::create(&said).unwrap())
@@ -371,8 +371,8 @@ fn a_user_without_rights_is_told_what_to_do() {
     fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     let levada = place.path("levada");
     common::copy_program(LEVADA, &levada);
-    fs::create_dir(place.path("nobody")).unwrap();
-    std::os::unix::fs::chown(place.path("nobody"), Some(65534), Some(65534)).unwrap();
+    fs::create_dir(place.path("unprivileged")).unwrap();
+    std::os::unix::fs::chown(place.path("unprivileged"), Some(65534), Some(65534)).unwrap();
     let levada = levada.to_str().unwrap();
     let none = as_unprivileged_user(&place, levada, "0", "--realtime");
     let says = "error: the workers cannot have real-time priority 1: the system does not allow it";

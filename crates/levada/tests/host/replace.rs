@@ -459,8 +459,8 @@ fn a_parameter_may_change() {
         "src/p/Adds.cal",
         "package p;\nactor Adds (int scale, int size) int In ==> int Out :\n  int sum := 0;\n  \
          List(type:int, size=4) table = [ i * scale : for int i in 0 .. 3 ];\n  \
-         List(type:int, size=size) last;\n  action In:[x] ==> Out:[sum + table[1] + last[1]] do sum := sum + x; last[1] := last[0]; \
-         last[0] := 1000; end\nend\n",
+         List(type:int, size=size) last;\n  action In:[x] ==> Out:[sum + table[1] + last[1]] do sum := sum + x; \
+         last[1] := last[0]; last[0] := 1000; end\nend\n",
     );
     let version = |name: &str, scale: &str, size: &str| {
         let text = common::network(

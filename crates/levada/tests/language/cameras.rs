@@ -26,7 +26,7 @@ actor Show () uint(size=8) R, uint(size=8) G, uint(size=8) B ==> :
   initialize ==> do initDisplayRGB(3, 2); end
   action R:[r] repeat 6, G:[g] repeat 6, B:[b] repeat 6 ==> do
     displayRGB(3, 2, r, g, b, clicked);
-    if clicked[0] != -1 or clicked[1] != -1 then println(\"somebody clicks\"); end
+    if clicked[0] != -1 or clicked[1] != -1 then println(\"a click\"); end
   end
 end
 ";
@@ -39,7 +39,7 @@ actor Show () uint(size=8) R, uint(size=8) G, uint(size=8) B ==> :
   initialize ==> do initDisplayGray(3, 2); end
   action R:[r] repeat 6, G:[g] repeat 6, B:[b] repeat 6 ==> do
     displayGray(3, 2, g, clicked);
-    if clicked[0] != -1 or clicked[1] != -1 then println(\"somebody clicks\"); end
+    if clicked[0] != -1 or clicked[1] != -1 then println(\"a click\"); end
   end
 end
 ";

@@ -105,7 +105,7 @@ fn tcp_connects_and_is_connected_to() {
         std::thread::sleep(Duration::from_millis(50));
         TcpStream::connect(("127.0.0.1", port)).ok()
     });
-    talk(connected.expect("nobody listens"));
+    talk(connected.expect("a listener"));
     assert!(server.wait().unwrap().success());
 }
 

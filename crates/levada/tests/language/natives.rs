@@ -267,7 +267,8 @@ fn natives_may_lie_in_any_folder() {
     assert_eq!(run.succeeds().out, "2\n4\n6\n");
 }
 
-/// The C library defines no natives, whatever it has of the same name; nor does one come in by a shared object that needs it.
+/// Functions of the C library are not natives, even if their names agree, nor are those of a shared object that another
+/// one needs.
 #[test]
 fn functions_of_the_c_library_are_no_natives() {
     let place = Place::new(&[("twice.c", "int twice(int x) { return 2 * x; }\n")]);
@@ -324,8 +325,8 @@ const NAMED_AS_OTHERS: &str = "#include <stdio.h>\n\
     int main(void) {\n  printf(\"%d %d %d %d %ld\\n\", kill(1), link(1, 2, 3), pipe(), by_address(), timezone);\n  \
     return 0;\n}\n";
 
-/// The loader looks for a name in the process first: a program that is a shared object calls its own functions all the same,
-/// or is refused where it was not linked for that.
+/// The loader resolves a name in the process first. A program that is a shared object still calls its own functions, or
+/// is refused if it was not linked so.
 #[test]
 fn a_hosted_program_calls_its_own_functions() {
     let place = Place::new(&[("program.c", NAMED_AS_OTHERS)]);

@@ -644,7 +644,11 @@ end
     let tags =
         "  = help: give each a tag that names no other action, and order these by a `priority`";
     assert_eq!(helps, [tags; 3], "{run:#?}");
-    place.write(TOP, "package p;\nactor Top () int In ==> :\n  a: action In:[x] ==> end\n  a.b: action In:[x] ==> end\nend\n");
+    place.write(
+        TOP,
+        "package p;\nactor Top () int In ==> :\n  a: action In:[x] ==> end\n  \
+                      a.b: action In:[x] ==> end\nend\n",
+    );
     let run = place.run(&["check", "src", "--portability-notes"]);
     assert!(
         run.succeeds()
@@ -727,7 +731,8 @@ fn time_dependence_is_noted_on_request() {
         several(&outside),
         ["an action without a tag or `a` fires depends on when `B` comes"]
     );
-    let room = "  @schedule_outputs full: action A:[x] ==> Out:[x] end\n  free: action A:[x] ==> end\n  priority full > free; end\n";
+    let room = "  @schedule_outputs full: action A:[x] ==> Out:[x] end\n  \
+                free: action A:[x] ==> end\n  priority full > free; end\n";
     assert_eq!(
         several(room),
         ["`full` or `free` fires depends on when `Out` has room"]

@@ -245,7 +245,7 @@ fn an_unprivileged_user_moves_own_threads() {
     let runtime = folder.path().join("runtime");
     fs::create_dir(&runtime).unwrap();
     std::os::unix::fs::chown(&runtime, Some(65534), Some(65534)).unwrap();
-    let nobody = |words: &[&str]| {
+    let unprivileged = |words: &[&str]| {
         let mut all = vec![
             "setpriv",
             "--reuid=65534",
@@ -256,7 +256,7 @@ fn an_unprivileged_user_moves_own_threads() {
         all.iter().map(|w| w.to_string()).collect::<Vec<_>>()
     };
     let as_unprivileged_user = |words: &[&str]| {
-        let words = nobody(words);
+        let words = unprivileged(words);
         let mut command = Command::new(&words[0]);
         command
             .args(&words[1..])
@@ -264,9 +264,9 @@ fn an_unprivileged_user_moves_own_threads() {
             .stdin(Stdio::null());
         command.output().unwrap()
     };
-    let words = nobody(&["sleep", "20"]);
+    let words = unprivileged(&["sleep", "20"]);
     let own = Sleeper::new(&words.iter().map(String::as_str).collect::<Vec<_>>());
-    until("his process", 2, || {
+    until("its process", 2, || {
         text(format!("/proc/{}/comm", own.id())) == "sleep"
     });
     let foreign = Sleeper::new(&["sleep", "20"]);
@@ -299,7 +299,7 @@ fn an_unprivileged_user_moves_own_threads() {
         assert!(err(&refused).contains(said), "{refused:?}");
     }
     // The undo log must be in a folder that no other user can write.
-    let nowhere = nobody(&[
+    let nowhere = unprivileged(&[
         "env",
         "-u",
         "XDG_RUNTIME_DIR",

@@ -57,14 +57,14 @@ fn raise(bench: &Bench, host: &Host, way: &str) -> Child {
 
 #[test]
 fn a_host_leaves_the_core_and_comes_back() {
-    let Some(bench) = Bench::new("a shield beside a host") else {
+    let Some(bench) = Bench::new("a shield next to a host") else {
         return;
     };
     let host = Host::begin();
     host.many("busy");
     if worker(&host, bench.core).is_null() {
         return common::skipped(
-            "a shield beside a host",
+            "a shield next to a host",
             "its workers have no cores of their own",
         );
     }

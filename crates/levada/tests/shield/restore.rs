@@ -56,10 +56,10 @@ fn when_both_are_killed_restore_does_it() {
         assert_eq!(
             mask(other.id()),
             bench.others(),
-            "{way}: nobody was there to restore"
+            "{way}: no process was left to restore it"
         );
         let status = levada_shield(&["status"]);
-        assert!(out(&status).contains("held by no process"), "{status:?}");
+        assert!(out(&status).contains("its holder has ended"), "{status:?}");
         let done = levada_shield(&["restore"]);
         assert!(
             out(&done).contains(&format!("core {} restored", bench.core)),

@@ -166,7 +166,7 @@ fn a_kill_does_not_affect_the_other_shield() {
         assert_eq!(
             mask(other.id()),
             but(&bench, &[one, two]),
-            "{way}: nobody restores"
+            "{way}: no process restores it"
         );
         let done = levada_shield(&["restore"]);
         assert!(
@@ -251,7 +251,7 @@ fn one_of_several_is_released_by_its_core() {
 
 #[test]
 fn a_choice_of_cores_leaves_out_those_that_are_shielded() {
-    let Some(bench) = roomy("a choice beside a shield") else {
+    let Some(bench) = roomy("a choice next to a shield") else {
         return;
     };
     let (child, pid) = bench.start(&[], "exec sleep 60");

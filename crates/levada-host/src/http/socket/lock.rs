@@ -27,7 +27,7 @@ fn answers(path: &Path) -> impl FnMut() -> bool {
     move || (asked.as_ref()).is_ok_and(|mut s| s.read(&mut [0]).is_ok_and(|bytes| bytes > 0))
 }
 
-const FOREIGN: &str = "another program has put something there";
+const FOREIGN: &str = "another process has created a file there";
 
 /// Held while this value exists.
 pub(crate) struct Lock {

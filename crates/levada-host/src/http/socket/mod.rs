@@ -68,7 +68,7 @@ impl Socket {
     }
 
     /// A file in the folder of the socket, opened for appending.
-    pub fn beside(&self, name: &str) -> std::io::Result<std::fs::File> {
+    pub fn open_sibling(&self, name: &str) -> std::io::Result<std::fs::File> {
         let address = self.listener.local_addr()?;
         let path = address.as_pathname().map(|path| path.with_file_name(name));
         let path = path.ok_or(std::io::ErrorKind::NotFound)?;
@@ -211,8 +211,8 @@ impl Place {
             bound.file = file;
             return Ok(Some(listener));
         }
-        let (listener, anew) = listen(&self.path, self.group)?;
-        *bound = anew;
+        let (listener, rebound) = listen(&self.path, self.group)?;
+        *bound = rebound;
         Ok(Some(listener))
     }
 }
@@ -234,7 +234,7 @@ fn listen(path: &Path, group: Option<u32>) -> Result<(UnixListener, Bound), Refu
                 made.map_err(|e| cannot(folder, e).help("name another place with --socket PATH"))?
             }
         }
-        // A user who could replace the socket would receive the requests that are meant for this host.
+        // Another user that could replace the socket would receive the requests that are meant for this host.
         check_way_to(folder, group).map_err(|e| {
             cannot(path, e).help("name a socket in a folder of your own with --socket PATH")
         })?;

@@ -6,7 +6,7 @@
 //! when its parents have ended. A process made by `posix_spawn` or `system` is known by its parents, as long as it
 //! exists. One made by `clone` or `vfork` is known as a descendant, without its application.
 
-use super::{LONGEST, Line, Name};
+use super::{Line, NAME_BYTES, Name};
 use libc::{c_int, pid_t};
 use std::ffi::CStr;
 use std::sync::OnceLock;
@@ -108,7 +108,7 @@ fn enter(process: pid_t, name: &[u8]) {
     let at = table.made.fetch_add(1, Ordering::Relaxed) as usize % ENTRIES;
     let entry = &table.entries[at];
     entry.process.store(0, Ordering::Relaxed);
-    entry.name.set(&name[..name.len().min(LONGEST - 1)]);
+    entry.name.set(&name[..name.len().min(NAME_BYTES - 1)]);
     let began = Stat::of(process).map_or(0, |stat| stat.began);
     entry.began.store(began, Ordering::Relaxed);
     entry.process.store(process, Ordering::Release);

@@ -110,8 +110,8 @@ pub(crate) fn finish(folder: &Path) -> std::io::Result<()> {
     };
     let change: BatchChange = serde_json::from_slice(&text).map_err(|e| {
         let what = format!(
-            "{CHANGE} is damaged ({e}): it says what the last host was about to load or unload together; once it is \
-             removed, a host starts with what is kept next to it"
+            "{CHANGE} is damaged ({e}): it lists what the last host was loading or unloading together; remove it to \
+             start the host with the other saved applications"
         );
         std::io::Error::other(what)
     })?;

@@ -204,7 +204,7 @@ impl StateStore {
         let journal = self.journal.close();
         let folder = self.folder.display();
         let refusal = |what: String| {
-            let help = "the next host may load what was unloaded, or not know what was changed; levada list shows it then";
+            let help = "the next host may load what was unloaded, or miss a change; check it with levada list";
             Err(Refusal::new(Kind::NotSaved, what).help(help))
         };
         match (saved, journal) {

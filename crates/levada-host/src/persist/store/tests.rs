@@ -482,12 +482,12 @@ fn a_pause_is_kept() {
     memory.keep("a", 1, &request()).unwrap();
     memory.set_paused("a", || Some(true)).unwrap();
     memory.set_paused("a", || None).unwrap();
-    memory.set_paused("nobody", || Some(true)).unwrap();
+    memory.set_paused("unknown", || Some(true)).unwrap();
     let kept = memory.read("a").unwrap();
     assert_eq!((kept.paused, kept.priority), (true, -3));
     memory.set_paused("a", || Some(false)).unwrap();
     assert!(!memory.read("a").unwrap().paused);
-    assert!(memory.read("nobody").is_err());
+    assert!(memory.read("unknown").is_err());
 }
 
 #[test]
@@ -495,7 +495,7 @@ fn an_unloading_application_is_forgotten_by_the_next_host() {
     let folder = tempfile::tempdir().unwrap();
     let again = || StateStore::open(folder.path()).unwrap();
     let memory = again();
-    for (number, name) in ["goes", "stays", "other", "anew", "went"]
+    for (number, name) in ["goes", "stays", "other", "reloaded", "went"]
         .iter()
         .enumerate()
     {
@@ -505,8 +505,8 @@ fn an_unloading_application_is_forgotten_by_the_next_host() {
     memory.clear_unloading("stays", 1);
     // No application is mistaken for an earlier one of its name.
     memory.clear_unloading("other", 9);
-    memory.keep("anew", 10, &request()).unwrap();
-    memory.mark_unloading("anew", 3).unwrap();
+    memory.keep("reloaded", 10, &request()).unwrap();
+    memory.mark_unloading("reloaded", 3).unwrap();
     memory.forget("went", 4).unwrap();
     // An application that is being unloaded may have crashed the host.
     memory.journal().record_start("goes");
@@ -529,7 +529,7 @@ fn an_unloading_application_is_forgotten_by_the_next_host() {
     }
     assert_eq!(memory.unloaded(), ["goes", "other", "writes"]);
     assert!(memory.suspects() == ["stays"] && memory.unrestored_reasons().is_empty());
-    assert_eq!(memory.unrestored(), ["anew", "stays"]);
+    assert_eq!(memory.unrestored(), ["reloaded", "stays"]);
     drop(memory);
     assert!(again().unloaded().is_empty());
 }

@@ -56,7 +56,7 @@ fn shared_memory_found(writable: bool, mode: u32, size: u64, free: u64) -> Findi
             State::Advice,
             what,
             format!("{found}, but mode {:o}", mode & 0o7777),
-            "anybody can take away what others have there: chmod 1777 /dev/shm",
+            "any user can remove files of other users there: chmod 1777 /dev/shm",
         );
     }
     match free {

@@ -104,7 +104,7 @@ fn cores() -> Finding {
             State::Advice,
             "cores",
             found,
-            "with one core networks run, but nothing runs next to them",
+            "with one core, networks run, but no two actors run at the same time",
         ),
         _ => ok("cores", found),
     }

@@ -182,7 +182,7 @@ impl View {
                 (head.as_str(), 0, 0),
                 ("fill", BAR_CELLS as u16, 1),
                 ("elements/s", 13, 3),
-                ("who waits", 12, 2),
+                ("waiting", 12, 2),
             ],
         );
         let cells = usize::from(columns.first(right.width));

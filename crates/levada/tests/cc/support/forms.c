@@ -110,7 +110,7 @@ static void operands(void) {
   printf("%d %d\n", y, b);
 }
 
-/* Where nobody wants the value: no compiler says so. */
+/* The value of a call is not used: no compiler warns about that. */
 static void dropped(void) {
   int a = 1, b = 0;
   a ? twice(a) !! { b++; } : nothing() !! { b--; };

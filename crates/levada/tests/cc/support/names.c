@@ -10,7 +10,7 @@ struct wide {
   const num fixed;
   num more;
 };
-enum { MANY = 3 };
+enum { ROW_COUNT = 3 };
 
 static int calls, wrong;
 
@@ -25,7 +25,7 @@ static num g(num x) {
 static void tick(void) { __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED); }
 static pair both(pair p) { return (pair){f(p.a), f(p.b)}; }
 static num of_wide(struct wide w) { return f(w.fixed) + w.more; }
-static num of_rows(num (*rows)[MANY], num n) { return f(rows[n][MANY - 1]); }
+static num of_rows(num (*rows)[ROW_COUNT], num n) { return f(rows[n][ROW_COUNT - 1]); }
 static int got(void) { return __atomic_exchange_n(&calls, 0, __ATOMIC_RELAXED); }
 
 static int failed;
@@ -119,9 +119,9 @@ static num in_arguments(int n) {
 }
 
 static num arrays(num n) {
-  num rows[2][MANY] = {{1, 2, 3}, {4, 5, 6}};
-  enum { MANY = 1 };
-  num r = of_rows(rows, n) !! { n += MANY; }
+  num rows[2][ROW_COUNT] = {{1, 2, 3}, {4, 5, 6}};
+  enum { ROW_COUNT = 1 };
+  num r = of_rows(rows, n) !! { n += ROW_COUNT; }
   return r * 10 + n;
 }
 

@@ -15,7 +15,7 @@ struct wide {
   int y;
 };
 static struct wide widen(struct wide w) {
-  w.y += (uintptr_t)&w % 64 != 0; /* nobody has moved it to where it may not be */
+  w.y += (uintptr_t)&w % 64 != 0; /* the alignment of its type must be kept */
   w.x++;
   return w;
 }
