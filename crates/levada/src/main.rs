@@ -127,8 +127,9 @@ fn usage(e: &clap::Error) -> ExitCode {
         let what = first.strip_prefix("error: ").unwrap_or(&first);
         let _ = output::line(&Failure::new(what).kind(Kind::Usage).json().to_string());
     }
-    match e.use_stderr() {
-        true => ExitCode::from(Kind::Usage.exit_status()),
-        false => ExitCode::SUCCESS,
+    if e.use_stderr() {
+        ExitCode::from(Kind::Usage.exit_status())
+    } else {
+        ExitCode::SUCCESS
     }
 }

@@ -152,9 +152,10 @@ fn available_machine(shared: &HostContext, left: &[f64]) -> Machine {
 
 fn available_text(left: &[f64]) -> String {
     let (all, left) = (left.len() as f64, left.iter().sum::<f64>());
-    match left < all {
-        true => format!(" (isolated applications leave {left:.1} of {all:.0} cores)"),
-        false => String::new(),
+    if left < all {
+        format!(" (isolated applications leave {left:.1} of {all:.0} cores)")
+    } else {
+        String::new()
     }
 }
 

@@ -132,9 +132,10 @@ impl TokenBucket {
 
     /// Seconds until the credit is used up.
     pub(crate) fn drain_s(&self) -> f64 {
-        match self.drain_rate > 0.0 {
-            true => self.level.max(0.0) / self.drain_rate,
-            false => f64::INFINITY,
+        if self.drain_rate > 0.0 {
+            self.level.max(0.0) / self.drain_rate
+        } else {
+            f64::INFINITY
         }
     }
 }

@@ -29,9 +29,10 @@ pub(crate) struct Versions {
 impl Versions {
     /// Keeps the code of the old version, and of earlier ones if they have left unclaimed persistent data (`left`).
     pub fn keep_code(&self, old: &Versions, code: Arc<Network>, left: bool) {
-        let mut before = match left {
-            true => lock(&old.previous_code).clone(),
-            false => Vec::new(),
+        let mut before = if left {
+            lock(&old.previous_code).clone()
+        } else {
+            Vec::new()
         };
         before.push(code);
         *lock(&self.previous_code) = before;

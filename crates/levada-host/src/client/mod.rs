@@ -51,9 +51,12 @@ fn failed(kind: Kind, error: String, help: Option<&str>) -> Failed {
 pub fn encoded(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-~".contains(&b);
     text.bytes()
-        .map(|b| match plain(b) {
-            true => char::from(b).to_string(),
-            false => format!("%{b:02X}"),
+        .map(|b| {
+            if plain(b) {
+                char::from(b).to_string()
+            } else {
+                format!("%{b:02X}")
+            }
         })
         .collect()
 }

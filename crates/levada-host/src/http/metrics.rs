@@ -52,9 +52,10 @@ impl Samples {
             .iter()
             .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
             .collect();
-        let labels = match labels.is_empty() {
-            true => String::new(),
-            false => format!("{{{}}}", labels.join(",")),
+        let labels = if labels.is_empty() {
+            String::new()
+        } else {
+            format!("{{{}}}", labels.join(","))
         };
         // Writing to a string cannot fail.
         let _ = writeln!(self.0[at], "levada_{metric}{labels} {value}");

@@ -127,9 +127,10 @@ impl Isolated {
                     None => break,
                 },
             };
-            let told = match leaves {
-                true => self.send_exclusion(Method::POST, cpu, &json!(for_us(timeout))),
-                false => self.send_exclusion(Method::DELETE, cpu, &Value::Null),
+            let told = if leaves {
+                self.send_exclusion(Method::POST, cpu, &json!(for_us(timeout)))
+            } else {
+                self.send_exclusion(Method::DELETE, cpu, &Value::Null)
             };
             match told {
                 Ok(_) => {}
@@ -139,9 +140,10 @@ impl Isolated {
                 Err(failed) => return Err(self.occupied_text(&failed)),
             }
             let away = &mut self.exclusion.state().excluded;
-            match leaves {
-                true => away.insert(cpu),
-                false => away.remove(&cpu),
+            if leaves {
+                away.insert(cpu)
+            } else {
+                away.remove(&cpu)
             };
         }
         Ok(())

@@ -148,10 +148,11 @@ fn children() -> Vec<pid_t> {
 
 /// Ends this process with the child's status, for the parent that waits for it.
 fn end_as(status: c_int) -> ! {
-    match libc::WIFSIGNALED(status) {
-        true => end_by(libc::WTERMSIG(status)),
+    if libc::WIFSIGNALED(status) {
+        end_by(libc::WTERMSIG(status))
+    } else {
         // SAFETY: this process has nothing more to do.
-        false => unsafe { libc::_exit(libc::WEXITSTATUS(status)) },
+        unsafe { libc::_exit(libc::WEXITSTATUS(status)) }
     }
 }
 

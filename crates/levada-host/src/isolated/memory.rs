@@ -55,8 +55,9 @@ impl Isolated {
 /// The outcome, with a note if the crash record says that the process had reached its limit.
 pub(crate) fn with_crash_record(how: String, file: &Path) -> String {
     let said = std::fs::read_to_string(file).unwrap_or_default();
-    match said.lines().any(|line| line == crash_record::FULL) {
-        true => how + FULL,
-        false => how,
+    if said.lines().any(|line| line == crash_record::FULL) {
+        how + FULL
+    } else {
+        how
     }
 }

@@ -183,9 +183,12 @@ impl Isolated {
         let befores = self.befores();
         let client = self.client.clone().timeout(timeout + STATUS_TIMEOUT);
         let loaded = client.call(Method::POST, "/applications", &json!(inner));
-        let loaded: Details = loaded.map_err(|failed| match failed.silent && self.lives() {
-            true => self.silent(),
-            false => self.explained(failed),
+        let loaded: Details = loaded.map_err(|failed| {
+            if failed.silent && self.lives() {
+                self.silent()
+            } else {
+                self.explained(failed)
+            }
         })?;
         let claims = loaded.application.memory;
         let network = self.record_answer(loaded, befores).application.network;
@@ -265,9 +268,10 @@ impl Isolated {
         }
         // A broken connection means that the process has ended, which is noticed soon. After a timeout there is no
         // time left to wait.
-        let seen = match failed.silent {
-            true => Duration::ZERO,
-            false => GUARD_TIMEOUT + REPLY_TIMEOUT,
+        let seen = if failed.silent {
+            Duration::ZERO
+        } else {
+            GUARD_TIMEOUT + REPLY_TIMEOUT
         };
         match self.wait_over(seen) {
             Some(how) => Refusal::new(Kind::Conflict, self.end_text(&how)).into(),
@@ -439,20 +443,22 @@ impl Isolated {
         // Before its end.
         self.record().unloading |= now;
         if self.lives() {
-            let (timeout, answers) = match now {
-                true => (
+            let (timeout, answers) = if now {
+                (
                     timeout.min(IMMEDIATE_END_TIMEOUT),
                     IMMEDIATE_END_REPLY_TIMEOUT,
-                ),
-                false => (timeout, timeout + TIMEOUT_REPLY_MARGIN),
+                )
+            } else {
+                (timeout, timeout + TIMEOUT_REPLY_MARGIN)
             };
             let rest = format!("?now={now}&timeout={}", timeout.as_secs_f64());
             let client = self.client.clone().timeout(answers);
             let done = client.call(Method::DELETE, &self.address(&rest), &Value::Null);
             // With `now`, a process that does not answer is not waited for.
-            let done: Result<Unloaded, Failed> = match now {
-                true => done,
-                false => done.map_err(|failed| self.explained(failed)),
+            let done: Result<Unloaded, Failed> = if now {
+                done
+            } else {
+                done.map_err(|failed| self.explained(failed))
             };
             match done {
                 // Its end is announced before it is removed.

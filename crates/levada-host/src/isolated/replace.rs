@@ -147,9 +147,10 @@ impl Isolated {
     fn answer_to_replace(&self, request: &ReplaceRequest) -> Result<Details, Failed> {
         let client = self.client.clone().timeout(UNLIMITED);
         let befores = self.befores();
-        let done = match self.lives() {
-            true => client.call(Method::POST, &self.address("/replace"), &json!(request)),
-            false => Err(Refusal::new(Kind::Conflict, format!("{} has ended", self.name)).into()),
+        let done = if self.lives() {
+            client.call(Method::POST, &self.address("/replace"), &json!(request))
+        } else {
+            Err(Refusal::new(Kind::Conflict, format!("{} has ended", self.name)).into())
         };
         let done = done.map(|details: Details| self.record_answer(details, befores));
         self.finish_replacing(&done);

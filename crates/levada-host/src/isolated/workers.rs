@@ -21,9 +21,10 @@ impl Isolated {
         {
             self.record().workers = self.named(workers);
         }
-        match self.lives() {
-            true => self.record().workers.clone(),
-            false => Vec::new(),
+        if self.lives() {
+            self.record().workers.clone()
+        } else {
+            Vec::new()
         }
     }
 

@@ -16,26 +16,28 @@ use std::time::{Duration, Instant};
 /// The error of a pause if the last firing has not ended.
 fn still_running(hosted: &HostedApp, timeout: Duration) -> Refusal {
     let name = &hosted.name;
-    let (what, help) = match hosted.app.network().is_program() {
-        true => (
+    let (what, help) = if hosted.app.network().is_program() {
+        (
             "it has not come to where it can be held",
             format!(
                 "it is held when it waits for Levada, or is back in its own code; levada unload {name} --now ends it"
             ),
-        ),
-        false => (
+        )
+    } else {
+        (
             "a firing of it has not ended",
             format!(
                 "nothing more of it begins; levada unload {name} --now, or levada host --action-time-limit, ends an \
                  action that does not end"
             ),
-        ),
+        )
     };
     let why = hosted.app.wait_report();
     let runs: Vec<&str> = why.lines().skip(1).map(str::trim).collect();
-    let runs = match runs.is_empty() {
-        true => String::new(),
-        false => format!(": {}", runs.join("; ")),
+    let runs = if runs.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", runs.join("; "))
     };
     let what = format!("{name} is paused, but {what} within {timeout:?}{runs}");
     Refusal::new(Kind::Timeout, what).help(help)
@@ -95,9 +97,10 @@ impl Host {
         // A draining application continues to drain.
         self.set_state(
             hosted.number,
-            match hosted.control.draining.load(Ordering::Relaxed) {
-                true => State::Draining,
-                false => State::Running,
+            if hosted.control.draining.load(Ordering::Relaxed) {
+                State::Draining
+            } else {
+                State::Running
             },
         );
         drop(held);

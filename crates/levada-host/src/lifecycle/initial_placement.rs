@@ -51,9 +51,10 @@ impl Host {
         let machine = machine.subset(&open).with_available(&left);
         // Which part of the application is heavy is unknown. In a host, all are mapped again after it has been
         // measured; the load of other programs does not become known later.
-        let found = match known || load_by_others.is_empty() {
-            true => place_where_least_loaded(&graph, &machine, &loads),
-            false => place_as_full_load(&graph, &machine, &loads),
+        let found = if known || load_by_others.is_empty() {
+            place_where_least_loaded(&graph, &machine, &loads)
+        } else {
+            place_as_full_load(&graph, &machine, &loads)
         };
         Ok(found.into_iter().map(|c| open[c as usize]).collect())
     }

@@ -288,9 +288,10 @@ impl Host {
         let _ = hosted.started.set(Instant::now());
         // In this order: the application may have ended when `start` returns.
         self.set_state(hosted.number, State::Running);
-        let started = match hosted.limits.any() {
-            true => self.start_limited(hosted)?,
-            false => hosted.app.start(),
+        let started = if hosted.limits.any() {
+            self.start_limited(hosted)?
+        } else {
+            hosted.app.start()
         };
         if let Err(e) = started {
             let what = match (e.status, hosted.app.is_ending()) {

@@ -64,9 +64,10 @@ fn inherited_pins(network: &Network, old: &HostedApp) -> Vec<Option<u32>> {
         let actor = names.iter().position(|n| *n == name)?;
         pins.get(actor).copied().flatten()
     };
-    match pins.iter().any(Option::is_some) {
-        true => network.actor_names().into_iter().map(pin).collect(),
-        false => Vec::new(),
+    if pins.iter().any(Option::is_some) {
+        network.actor_names().into_iter().map(pin).collect()
+    } else {
+        Vec::new()
     }
 }
 

@@ -74,17 +74,9 @@ impl Host {
             if !self.lives(old.number) {
                 return given_up(ended_before(&name));
             }
-            let what = match program {
-                true => format!("{name} has heard that it is to leave, and takes long"),
-                false => format!("what {name} holds open takes long to be finished"),
-            };
             self.emit_loaded(&new);
             kept(&new, true);
-            return Err(Refusal {
-                pending: true,
-                ..Refusal::new(Kind::Timeout, what)
-                    .help("its new version is loaded: resume it when the old one has ended")
-            });
+            return Err(still_ending(&name, program));
         };
         if ended.outcome == Outcome::Stopped {
             return given_up(ended_before(&name));
@@ -335,6 +327,20 @@ impl Default for SourceHold {
     }
 }
 
+/// The error of a replacement whose old version has not ended within [`STOP_TIMEOUT`].
+fn still_ending(name: &str, program: bool) -> Refusal {
+    let what = if program {
+        format!("{name} was asked to exit and is still running after {STOP_TIMEOUT:?}")
+    } else {
+        format!("the old version of {name} still has open files or calls after {STOP_TIMEOUT:?}")
+    };
+    Refusal {
+        pending: true,
+        ..Refusal::new(Kind::Timeout, what)
+            .help("its new version is loaded: resume it when the old one has ended")
+    }
+}
+
 impl SourceHold {
     /// Records one more attempt, in which the application was paused by its limits or not. Returns whether sources are
     /// held until the next attempt.
@@ -350,19 +356,19 @@ impl SourceHold {
     /// `held`: limits or the consumer of the output prevent firings.
     fn next(&mut self, firings: u64, held: bool) -> bool {
         self.attempts += 1;
-        self.attempts_without_firing = match firings == self.firings {
-            false => 0,
-            true if held => self.attempts_without_firing,
-            true => self.attempts_without_firing + 1,
-        };
+        if firings != self.firings {
+            self.attempts_without_firing = 0;
+        } else if !held {
+            self.attempts_without_firing += 1;
+        }
         self.firings = firings;
         let out = self.holding && self.attempts_without_firing >= ATTEMPTS_MIN;
         if self.attempts >= self.attempts_max || out {
-            self.attempts_max = match self.holding {
-                true if out => ATTEMPTS_MIN,
-                true => self.attempts_max.saturating_mul(2),
-                false => self.attempts_max,
-            };
+            if out {
+                self.attempts_max = ATTEMPTS_MIN;
+            } else if self.holding {
+                self.attempts_max = self.attempts_max.saturating_mul(2);
+            }
             self.holding = !self.holding;
             (self.attempts, self.attempts_without_firing) = (0, 0);
         }

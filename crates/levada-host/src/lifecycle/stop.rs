@@ -72,12 +72,11 @@ impl Host {
             both.reverse();
         }
         for hosted in both {
-            match drains(hosted) {
-                true => self.drain(hosted, until)?,
-                false => {
-                    hosted.control.unloading.store(true, Ordering::Release);
-                    drop(hosted.app.stop_timeout(Some(Duration::ZERO)));
-                }
+            if drains(hosted) {
+                self.drain(hosted, until)?
+            } else {
+                hosted.control.unloading.store(true, Ordering::Release);
+                drop(hosted.app.stop_timeout(Some(Duration::ZERO)));
             }
             goes(hosted.number);
         }
@@ -173,23 +172,22 @@ const CLOSE_FILES_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The error of an unload after its timeout.
 fn unfinished(name: &str, hosted: &HostedApp, timeout: Duration) -> Refusal {
-    let (what, help) = match hosted.app.is_ending() {
-        true => (
+    let (what, help) = if hosted.app.is_ending() {
+        (
             format!(
                 "{name} is ending still after {timeout:?}: a firing of it, or a file that it writes, takes so long"
             ),
             "nothing more of it begins; unload it again when it has ended",
-        ),
-        false => {
-            let why = hosted.wait_report();
-            (
-                format!(
-                    "{name} is draining still after {timeout:?}: {}",
-                    why.trim_end()
-                ),
-                "wait for it to end, or stop it at once with --now",
-            )
-        }
+        )
+    } else {
+        let why = hosted.wait_report();
+        (
+            format!(
+                "{name} is draining still after {timeout:?}: {}",
+                why.trim_end()
+            ),
+            "wait for it to end, or stop it at once with --now",
+        )
     };
     Refusal::new(Kind::Timeout, what).help(help)
 }

@@ -120,9 +120,10 @@ fn start_app(hosted: &HostedApp) -> Result<(), levada_sys::Error> {
         (hosted.limits.cpus).map(|s| TokenBucket::of_share(s).with_credit(before[1])),
     ];
     let nothing_left = buckets.iter().flatten().any(|b| b.level <= 0.0);
-    let started = match nothing_left {
-        true => hosted.app.start_paused(),
-        false => hosted.app.start(),
+    let started = if nothing_left {
+        hosted.app.start_paused()
+    } else {
+        hosted.app.start()
     };
     // Otherwise another thread has started it, and enforces its limits.
     if started.is_ok() {
@@ -160,9 +161,10 @@ fn enforce_until_end(shared: &Weak<HostContext>, hosted: &Weak<HostedApp>, mut p
         set_limited(shared, hosted, !left, &mut held);
         drop(held);
         let now = busy_s(hosted);
-        pause = match left && !was_held && now <= before {
-            true => (pause * 2).min(CHECK_INTERVAL_IDLE_MAX),
-            false => next_check(hosted),
+        pause = if left && !was_held && now <= before {
+            (pause * 2).min(CHECK_INTERVAL_IDLE_MAX)
+        } else {
+            next_check(hosted)
         };
         before = now;
     }
@@ -180,10 +182,11 @@ fn set_limited(shared: &HostContext, hosted: &HostedApp, wanted: bool, held: &mu
     if *held == wanted || !runs {
         return;
     }
-    let done = match wanted {
+    let done = if wanted {
         // The running firing is not awaited; its CPU time becomes debt.
-        true => hosted.app.pause(Duration::ZERO),
-        false => hosted.app.resume(),
+        hosted.app.pause(Duration::ZERO)
+    } else {
+        hosted.app.resume()
     };
     if done.is_ok() || matches!(done, Err(e) if e.status == Status::TIMEOUT) {
         *held = wanted;

@@ -13,15 +13,16 @@ pub fn check_name(name: &str) -> Result<(), Refusal> {
         .chars()
         .next()
         .is_some_and(|c| c.is_alphanumeric() || c == '_');
-    match starts && name.chars().all(good) && name.len() <= NAME_BYTES_MAX {
-        true => Ok(()),
-        false => Err(Refusal::new(
+    if starts && name.chars().all(good) && name.len() <= NAME_BYTES_MAX {
+        Ok(())
+    } else {
+        Err(Refusal::new(
             Kind::Wrong,
             format!("{name:?} is no name for an application"),
         )
         .help(format!(
             "use at most {NAME_BYTES_MAX} letters, digits, dots, dashes and underscores; begin with a letter, \
              a digit or an underscore"
-        ))),
+        )))
     }
 }

@@ -38,9 +38,10 @@ impl Outcome {
                     "" => String::new(),
                     file => format!(" ({file}:{})", f.line),
                 };
-                match f.actor.is_empty() {
-                    true => f.message.clone(),
-                    false => format!("{}, in {}{place}", f.message, action_of(f)),
+                if f.actor.is_empty() {
+                    f.message.clone()
+                } else {
+                    format!("{}, in {}{place}", f.message, action_of(f))
                 }
             }
             Outcome::Failed(why) => why.clone(),

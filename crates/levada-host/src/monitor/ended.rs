@@ -52,9 +52,10 @@ impl HostContext {
             moves: hosted.moves(),
             outcome,
         };
-        let (event, text) = match ended.outcome.is_good() {
-            true => (EventKind::Ended, ended.outcome.text()),
-            false => (EventKind::Failed, ended.outcome.text()),
+        let (event, text) = if ended.outcome.is_good() {
+            (EventKind::Ended, ended.outcome.text())
+        } else {
+            (EventKind::Failed, ended.outcome.text())
         };
         let state = match event {
             EventKind::Failed => State::Failed,

@@ -229,13 +229,15 @@ impl Monitor<'_> {
 
     /// How long to sleep; none: until the next message.
     fn next_wait(&self) -> Option<Duration> {
-        let look = match self.restart_pending {
-            true => Some(self.until_sample_allowed()),
-            false => self.until_sample(),
+        let look = if self.restart_pending {
+            Some(self.until_sample_allowed())
+        } else {
+            self.until_sample()
         };
-        match self.ending.is_empty() {
-            true => look,
-            false => Some(look.map_or(ENDING_POLL_INTERVAL, |look| look.min(ENDING_POLL_INTERVAL))),
+        if self.ending.is_empty() {
+            look
+        } else {
+            Some(look.map_or(ENDING_POLL_INTERVAL, |look| look.min(ENDING_POLL_INTERVAL)))
         }
     }
 
@@ -316,9 +318,10 @@ impl Monitor<'_> {
         for (i, hosted) in all.into_iter().enumerate() {
             let before = hosted.app.counters().unwrap_or_default();
             hosted.recent.record_busy(&before);
-            let first = match i < sharing {
-                true => placement.len(),
-                false => usize::MAX,
+            let first = if i < sharing {
+                placement.len()
+            } else {
+                usize::MAX
             };
             if i < sharing {
                 placement.extend(before.actors.iter().map(|a| a.target));
@@ -343,9 +346,10 @@ impl Monitor<'_> {
             // A single application that was placed by a guess is trusted less.
             let guessed = matches!(self.sharing(), [one] if one.hosted.profile.is_none());
             let balancer = self.balancer_of(placement, before.as_ref());
-            self.balancer = Some(match guessed {
-                true => balancer,
-                false => balancer.with_measured_placement(),
+            self.balancer = Some(if guessed {
+                balancer
+            } else {
+                balancer.with_measured_placement()
             });
         }
         self.sampled_at = Instant::now();

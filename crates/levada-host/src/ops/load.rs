@@ -136,9 +136,10 @@ pub(crate) fn load_for(
     place_together(served, &mut ready)?;
     let mut loaded: Vec<(LoadedApp, PreparedLoad)> = Vec::new();
     // Pending until they have started, or the load has been undone.
-    let mut coming = match several {
-        true => served.pending.start_manifest(served.host.last()),
-        false => served.pending.start_load(),
+    let mut coming = if several {
+        served.pending.start_manifest(served.host.last())
+    } else {
+        served.pending.start_load()
     };
     let done = place_all(served, ready, &names, &mut loaded, restored, &mut coming);
     if let Err(refused) = done.and_then(|()| start_all(served, &loaded, why)) {
@@ -402,10 +403,11 @@ fn undo(served: &ServerState, loaded: &[(LoadedApp, PreparedLoad)], restored: bo
         // What the previous host has stored stays for the next one.
         Some(memory) if restored => {
             for ((name, number), (loaded, _)) in names_and_numbers(loaded).zip(loaded) {
-                match loaded.is_unloading() {
+                if loaded.is_unloading() {
                     // Except what was unloaded meanwhile.
-                    true => memory.forget_ended(name, number),
-                    false => memory.return_unrestored(name, number),
+                    memory.forget_ended(name, number)
+                } else {
+                    memory.return_unrestored(name, number)
                 }
             }
         }

@@ -60,9 +60,10 @@ fn short_name(class: &str) -> String {
         }
         name.push(c);
     }
-    match name.is_empty() {
-        true => "app".to_string(),
-        false => name,
+    if name.is_empty() {
+        "app".to_string()
+    } else {
+        name
     }
 }
 

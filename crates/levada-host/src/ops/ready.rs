@@ -102,9 +102,10 @@ pub(crate) fn prepare_load(
     // SAFETY: the compiler has just created the object, or has verified its content; a program that is not isolated is
     // trusted.
     let open = |prepared: &Prepared| unsafe {
-        match prepared.program {
-            true => Network::program(&prepared.object, &request.arguments),
-            false => Network::open(&prepared.object),
+        if prepared.program {
+            Network::program(&prepared.object, &request.arguments)
+        } else {
+            Network::open(&prepared.object)
         }
     };
     // Constructors run when it is opened.
@@ -222,9 +223,10 @@ pub(crate) fn check_memory(host: &Host, ready: &[PreparedLoad]) -> Result<(), Fa
 
 /// The help for too much memory; that of a C program does not depend on channels.
 fn smaller_help(load: &Load, other: &str) -> String {
-    match load.network.is_program() {
-        true => other.to_string(),
-        false => format!("smaller channels (bufferSize) take less, or {other}"),
+    if load.network.is_program() {
+        other.to_string()
+    } else {
+        format!("smaller channels (bufferSize) take less, or {other}")
     }
 }
 

@@ -35,12 +35,11 @@ pub fn unload_by_name(
         Some(Ok(false)) | None => {}
     }
     // An immediate end need not wait for its start.
-    let timeout = match now {
-        true => timeout,
-        false => {
-            let lives = || is_live(served, &name);
-            served.pending.wait(&name, timeout, lives)?
-        }
+    let timeout = if now {
+        timeout
+    } else {
+        let lives = || is_live(served, &name);
+        served.pending.wait(&name, timeout, lives)?
     };
     if let Some(isolated) = served.isolated.find(&name) {
         return unload_isolated(served, &isolated, now, timeout);

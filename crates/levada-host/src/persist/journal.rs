@@ -211,11 +211,12 @@ pub fn signal_name(signal: i32) -> String {
     // SAFETY: the text belongs to the library, and is valid for this thread until its next call.
     unsafe {
         let text = libc::strsignal(signal);
-        match text.is_null() {
-            true => String::new(),
-            false => std::ffi::CStr::from_ptr(text)
+        if text.is_null() {
+            String::new()
+        } else {
+            std::ffi::CStr::from_ptr(text)
                 .to_string_lossy()
-                .into_owned(),
+                .into_owned()
         }
     }
 }
@@ -334,15 +335,14 @@ impl Journal {
         state.closed = true;
         self.0.changed.notify_all();
         // A recorded crash must stay in the file.
-        let removed = match crash_record::keep_silent() {
-            true => Ok(()),
+        let removed = if crash_record::keep_silent() {
+            Ok(())
+        } else {
             // An empty journal is equivalent to none, also if the folder was moved and is not found by its path.
-            false => {
-                let emptied = self.0.file.set_len(0);
-                match self.0.remove(FILE) {
-                    Ok(()) => Ok(()),
-                    Err(_) => emptied,
-                }
+            let emptied = self.0.file.set_len(0);
+            match self.0.remove(FILE) {
+                Ok(()) => Ok(()),
+                Err(_) => emptied,
             }
         };
         let held = std::mem::take(&mut state.held).into_iter();

@@ -40,9 +40,10 @@ pub fn remove(output: &Path) -> bool {
         let Some(process) = end.and_then(process_of) else {
             continue;
         };
-        match abandoned(&entry.path(), process) {
-            true => drop(std::fs::remove_file(entry.path())),
-            false => others = true,
+        if abandoned(&entry.path(), process) {
+            drop(std::fs::remove_file(entry.path()))
+        } else {
+            others = true
         }
     }
     others

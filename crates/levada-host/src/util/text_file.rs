@@ -31,12 +31,13 @@ pub fn read(path: &Path) -> Result<String> {
 
 /// The same for regular files only: reading a pipe or a terminal might block forever.
 pub fn read_regular(path: &Path) -> Result<String> {
-    match std::fs::metadata(path)?.is_file() {
-        true => read(path),
-        false => Err(Error::new(
+    if std::fs::metadata(path)?.is_file() {
+        read(path)
+    } else {
+        Err(Error::new(
             ErrorKind::InvalidInput,
             "it is no file that holds a text",
-        )),
+        ))
     }
 }
 

@@ -65,15 +65,13 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let (serial, words) = line::without(words, "--serial");
-    let style = match serial {
-        true => Style::Serial,
-        false => Style::Parallel,
+    let style = if serial {
+        Style::Serial
+    } else {
+        Style::Parallel
     };
     let (hosted, words) = line::without(&words, "--plugin");
-    let words = match hosted {
-        true => for_a_host(words),
-        false => words,
-    };
+    let words = if hosted { for_a_host(words) } else { words };
     let mut line = Line::new(&words);
     line.hosted = hosted;
     let cc = compiler();
@@ -308,11 +306,10 @@ impl Session<'_> {
     fn preprocess(&mut self, input: &Input) -> Result<Option<Text>, Failure> {
         if input.language == Language::Preprocessed {
             let mut output = Vec::new();
-            let read = match input.path == "-" {
-                true => self.standard_input()?.read_to_end(&mut output),
-                false => {
-                    std::fs::File::open(&input.path).and_then(|mut f| f.read_to_end(&mut output))
-                }
+            let read = if input.path == "-" {
+                self.standard_input()?.read_to_end(&mut output)
+            } else {
+                std::fs::File::open(&input.path).and_then(|mut f| f.read_to_end(&mut output))
             };
             let said = Vec::new();
             return Ok(read.ok().map(|_| Text { output, said }));
@@ -343,9 +340,10 @@ impl Session<'_> {
             None => command.args(["-x", "c"]),
         };
         command.arg(&input.path);
-        match input.path == "-" {
-            true => command.stdin(self.standard_input()?),
-            false => command.stdin(Stdio::null()),
+        if input.path == "-" {
+            command.stdin(self.standard_input()?)
+        } else {
+            command.stdin(Stdio::null())
         };
         Ok(command)
     }
@@ -362,9 +360,10 @@ impl Session<'_> {
     /// Whether there are forks in a file that cannot be preprocessed.
     fn holds_forks(&mut self, input: &Input) -> Result<bool, Failure> {
         let mut text = Vec::new();
-        let read = match input.path == "-" {
-            true => self.standard_input()?.read_to_end(&mut text),
-            false => std::fs::File::open(&input.path).and_then(|mut f| f.read_to_end(&mut text)),
+        let read = if input.path == "-" {
+            self.standard_input()?.read_to_end(&mut text)
+        } else {
+            std::fs::File::open(&input.path).and_then(|mut f| f.read_to_end(&mut text))
         };
         Ok(read.is_ok() && preprocessed::has_forks(&text))
     }
@@ -374,9 +373,10 @@ impl Session<'_> {
         let mut command = self.preprocessor(input, &[OsStr::new("-E")])?;
         let status = command.stdout(Stdio::null()).status();
         let status = status.map_err(|e| cannot_run(self.cc, &e))?;
-        Ok(match status.success() {
-            true => ExitCode::FAILURE,
-            false => exit_code(status),
+        Ok(if status.success() {
+            ExitCode::FAILURE
+        } else {
+            exit_code(status)
         })
     }
 
@@ -525,9 +525,10 @@ impl Session<'_> {
         }
         if self.line.goal == Goal::Preprocess {
             // Our method needs the line markers that -P omits.
-            return match self.line.words.iter().any(|w| w == "-P") {
-                true => self.print(&preprocessed::without_markers(&preprocessed_all)),
-                false => self.print(&preprocessed_all),
+            return if self.line.words.iter().any(|w| w == "-P") {
+                self.print(&preprocessed::without_markers(&preprocessed_all))
+            } else {
+                self.print(&preprocessed_all)
             };
         }
         let mut command = command(self.cc);
@@ -656,9 +657,10 @@ impl Session<'_> {
         let goal: Vec<&OsStr> = goal.iter().map(OsString::as_os_str).collect();
         let mut command = self.preprocessor(input, &goal)?;
         let done = command.status().map_err(|e| cannot_run(self.cc, &e))?;
-        match done.success() {
-            true => Ok(()),
-            false => failure("the C compiler cannot write the dependencies"),
+        if done.success() {
+            Ok(())
+        } else {
+            failure("the C compiler cannot write the dependencies")
         }
     }
 }

@@ -18,9 +18,10 @@ pub fn unload(args: &UnloadArgs) -> CommandResult {
     let Some(name) = &args.name else {
         return unload_ended(&args.at);
     };
-    let how = match args.now {
-        true => timeout(&args.at) + "&now=true",
-        false => timeout(&args.at),
+    let how = if args.now {
+        timeout(&args.at) + "&now=true"
+    } else {
+        timeout(&args.at)
     };
     let address = application_path(name, &how);
     request(
@@ -34,9 +35,12 @@ pub fn unload(args: &UnloadArgs) -> CommandResult {
 }
 
 fn unload_ended(at: &AtArgs) -> CommandResult {
-    let words = |all: &Vec<Unloaded>| match all.is_empty() {
-        true => "no application has ended".to_string(),
-        false => all.iter().map(unloaded).collect::<Vec<_>>().join("\n"),
+    let words = |all: &Vec<Unloaded>| {
+        if all.is_empty() {
+            "no application has ended".to_string()
+        } else {
+            all.iter().map(unloaded).collect::<Vec<_>>().join("\n")
+        }
     };
     request(
         at,

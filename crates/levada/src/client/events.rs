@@ -19,9 +19,10 @@ pub fn events(args: &EventsArgs) -> CommandResult {
     );
     let mut written = Ok(());
     client(&args.at)?.lines(&address, |line| {
-        written = match args.at.json {
-            true => output::line(line),
-            false => output::line(&event(line)),
+        written = if args.at.json {
+            output::line(line)
+        } else {
+            output::line(&event(line))
         };
         written.is_ok()
     })?;

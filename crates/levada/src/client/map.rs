@@ -71,9 +71,10 @@ pub fn map(at: &AtArgs, write: Option<&Path>) -> CommandResult {
                 let programs = w.program.iter().map(|p| p.share);
                 let total = shares.chain(programs).fold(0.0, |all, one| all + one);
                 let many = plural(actors().count(), "actor");
-                let whose = match w.available {
-                    true => many,
-                    false => format!("{many}, and no others"),
+                let whose = if w.available {
+                    many
+                } else {
+                    format!("{many}, and no others")
                 };
                 rows.push(vec![core(w), whose, share(Some(total.min(1.0)))]);
                 for a in &w.actor {

@@ -13,9 +13,10 @@ use serde_json::Value;
 
 pub fn list(args: &AllArgs) -> CommandResult {
     // Requested before the list, so that an application that is restored meanwhile is listed as loaded.
-    let left = match args.at.json {
-        true => Vec::new(),
-        false => client(&args.at)?.get::<HostInfo>("/host")?.not_restored,
+    let left = if args.at.json {
+        Vec::new()
+    } else {
+        client(&args.at)?.get::<HostInfo>("/host")?.not_restored
     };
     request(
         &args.at,
@@ -24,9 +25,10 @@ pub fn list(args: &AllArgs) -> CommandResult {
         "/applications",
         &Value::Null,
         |all: &Vec<Application>| {
-            let shown = match all.is_empty() {
-                true => "no application is loaded\n".to_string(),
-                false => applications(all) + &left_over(all) + &silent(all) + &left_out(all),
+            let shown = if all.is_empty() {
+                "no application is loaded\n".to_string()
+            } else {
+                applications(all) + &left_over(all) + &silent(all) + &left_out(all)
             };
             shown + &not_restored(all, &left)
         },

@@ -76,20 +76,19 @@ fn leases(s: &Stats) -> String {
         ])
     };
     let rows: Vec<Vec<String>> = s.worker.iter().filter_map(row).collect();
-    match rows.is_empty() {
-        true => String::new(),
-        false => {
-            let head = [
-                "lease of",
-                "has it",
-                "waiting",
-                "transfers",
-                "preempted",
-                "reclaimed idle",
-                "waits",
-                "longest",
-            ];
-            format!("{}\n", table(&head, &rows))
-        }
+    if rows.is_empty() {
+        String::new()
+    } else {
+        let head = [
+            "lease of",
+            "has it",
+            "waiting",
+            "transfers",
+            "preempted",
+            "reclaimed idle",
+            "waits",
+            "longest",
+        ];
+        format!("{}\n", table(&head, &rows))
     }
 }

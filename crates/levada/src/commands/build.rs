@@ -30,9 +30,10 @@ pub fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
         && !there.is_file()
         && !folder
     {
-        let what = match there.is_dir() {
-            true => "is a folder",
-            false => "is no file that could be replaced",
+        let what = if there.is_dir() {
+            "is a folder"
+        } else {
+            "is no file that could be replaced"
         };
         return failure_with(
             format!("{} {what}", output.display()),
@@ -103,9 +104,12 @@ fn write_c(emitted: &emit::Emitted, output: &Path, folder: bool) -> Result<Vec<P
     if folder && let Err(e) = std::fs::create_dir_all(output) {
         return failure(format!("cannot make the folder {}: {e}", output.display()));
     }
-    let path = |file: &emit::File| match folder {
-        true => output.join(&file.name),
-        false => output.to_path_buf(),
+    let path = |file: &emit::File| {
+        if folder {
+            output.join(&file.name)
+        } else {
+            output.to_path_buf()
+        }
     };
     let made: Vec<PathBuf> = emitted.files.iter().map(path).collect();
     for path in &made {

@@ -47,9 +47,10 @@ pub fn fmt(args: &FmtArgs) -> Result<ExitCode, Failure> {
         n => format!(", {} left alone for errors", plural(n, "file")),
     };
     output::line(&format!("{all}: {changed} {what}{faulty}"))?;
-    Ok(match bad == 0 && !(args.check && changed > 0) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if bad == 0 && !(args.check && changed > 0) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 
@@ -60,9 +61,10 @@ fn standard(check: bool) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::FAILURE);
     };
     if check {
-        return Ok(match formatted == bytes {
-            true => ExitCode::SUCCESS,
-            false => ExitCode::FAILURE,
+        return Ok(if formatted == bytes {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
         });
     }
     output::raw(&formatted)?;

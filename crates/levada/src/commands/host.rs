@@ -114,10 +114,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     options.runtime.output_bytes_per_s = args.output_rate;
     // Before workers are created.
     let _leases = (!isolated).then(give_leases);
-    let memory = match isolated {
-        true => None,
-        false => memory(args)?,
-    };
+    let memory = if isolated { None } else { memory(args)? };
     // Before the runtime is created, so that its fault handlers run first.
     let words = match (&memory, isolated) {
         (Some(memory), _) => match memory.journal().file() {
@@ -144,12 +141,13 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     let end = Arc::new(tokio::sync::Notify::new());
     let ended = end.clone();
     // The parent of an isolated application's process sees what ended it.
-    let at_once = match isolated {
-        true => guard::end_by,
-        false => |signal| {
+    let at_once = if isolated {
+        guard::end_by
+    } else {
+        |signal| {
             crash_record::end();
             signals::exit(signal)
-        },
+        }
     };
     let runtime = served.host.runtime().clone();
     let serve_it = move || runtime.serve();

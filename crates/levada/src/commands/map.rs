@@ -69,9 +69,10 @@ fn simulated(file: &Path, args: &SimulateArgs, json: bool) -> Result<ExitCode, F
         let text = placement_text(&read.mix, &mapped[0].placement);
         artifact::write(file, text.as_bytes(), Kind::Toml)?;
     }
-    match json {
-        true => output::line(&as_json(&read, &mapped).to_string())?,
-        false => output::line(as_text(&read, &mapped).trim_end())?,
+    if json {
+        output::line(&as_json(&read, &mapped).to_string())?
+    } else {
+        output::line(as_text(&read, &mapped).trim_end())?
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -158,9 +159,10 @@ fn as_text(read: &Description, mapped: &[Mapped]) -> String {
         row.extend(mapped.iter().map(|m| {
             let rate = m.simulated.rates[i];
             let short = is_broken(app, rate);
-            let from = match m.simulated.settled(i) {
-                true => String::new(),
-                false => format!("{:.2} to ", m.simulated.slowest[i]),
+            let from = if m.simulated.settled(i) {
+                String::new()
+            } else {
+                format!("{:.2} to ", m.simulated.slowest[i])
             };
             format!("{from}{rate:.2}{}", if short { " (broken)" } else { "" })
         }));

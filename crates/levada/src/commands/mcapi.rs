@@ -138,15 +138,17 @@ impl DepartedList {
         let line = |l: &Departed| {
             let (domain, node, process) = (l.domain, l.node, l.process);
             let what = format!("node {node} of domain {domain} has left: process {process}");
-            match l.ended {
-                true => paint(RED, &format!("{what}, which has ended")) + "\n",
-                false => what + "\n",
+            if l.ended {
+                paint(RED, &format!("{what}, which has ended")) + "\n"
+            } else {
+                what + "\n"
             }
         };
         let lines: String = self.0.iter().map(line).collect();
-        match lines.is_empty() {
-            true => lines,
-            false => format!("\n{lines}"),
+        if lines.is_empty() {
+            lines
+        } else {
+            format!("\n{lines}")
         }
     }
 
@@ -175,9 +177,10 @@ fn list(args: &LookArgs) -> Result<ExitCode, Failure> {
         std::thread::sleep(SAMPLE_TIME);
     }
     let now = Snapshot::now(&args.domains)?;
-    match args.json {
-        true => output::line(&to_json(&before, &now).to_string())?,
-        false => output::raw_line(to_text(&before, &now).trim_end())?,
+    if args.json {
+        output::line(&to_json(&before, &now).to_string())?
+    } else {
+        output::raw_line(to_text(&before, &now).trim_end())?
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -202,9 +205,10 @@ fn watch(args: &WatchArgs) -> Result<ExitCode, Failure> {
             output::line(&said.to_string())?;
         } else {
             let text = to_text(&before, &now) + &leavers.text();
-            match terminal {
-                true => redraw(&text)?,
-                false => output::raw_line(&text)?,
+            if terminal {
+                redraw(&text)?
+            } else {
+                output::raw_line(&text)?
             }
         }
         before = now;
@@ -269,10 +273,7 @@ fn channel(e: &Endpoint) -> String {
 }
 
 fn alive(alive: bool) -> &'static str {
-    match alive {
-        true => "alive",
-        false => "dead",
-    }
+    if alive { "alive" } else { "dead" }
 }
 
 fn count(n: u64) -> String {
@@ -407,7 +408,11 @@ fn domain_json(before: &Snapshot, now: &Snapshot, domain: &Domain) -> Value {
             let peer = (e.peer != 0).then(|| json!({"node": e.peer_node, "port": e.peer_port}));
             json!({
                 "kind": kind(e),
-                "direction": match e.sends { true => "send", false => "receive" },
+                "direction": if e.sends {
+"send"
+} else {
+"receive"
+},
                 "state": state(e),
                 "peer": peer,
                 "receivers": (e.sends && e.connected && e.peer == 0).then_some(e.receivers),
@@ -466,9 +471,10 @@ fn clean(args: &CleanArgs) -> Result<ExitCode, Failure> {
     } else if done.is_empty() {
         output::line("no domains")?;
     }
-    Ok(match refused {
-        true => ExitCode::FAILURE,
-        false => ExitCode::SUCCESS,
+    Ok(if refused {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
     })
 }
 
@@ -494,9 +500,10 @@ fn clean_text(number: u32, cleared: &Result<mcapi::Cleared, Error>) -> String {
                 1 => "1 dead process".to_string(),
                 n => format!("{n} dead processes"),
             };
-            let rest = match cleared.gone {
-                true => "; domain removed, as no other process used it",
-                false => "; others go on",
+            let rest = if cleared.gone {
+                "; domain removed, as no other process used it"
+            } else {
+                "; others go on"
             };
             format!(
                 "{processes} with {} and {}{rest}",

@@ -85,12 +85,13 @@ impl Viewer {
     pub fn finish(mut self) -> Result<(), Failure> {
         drop(self.end);
         let status = self.child.wait()?;
-        match status.success() {
-            true => Ok(()),
-            false => failure_with(
+        if status.success() {
+            Ok(())
+        } else {
+            failure_with(
                 format!("--play: {} fails ({status})", self.name),
                 "without a screen, write the video to a file with --out FILE.y4m",
-            ),
+            )
         }
     }
 }

@@ -32,9 +32,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     check(args)?;
-    let made = match program::is_program(&args.network.network) {
-        true => program::open(args)?,
-        false => compiled(args)?,
+    let made = if program::is_program(&args.network.network) {
+        program::open(args)?
+    } else {
+        compiled(args)?
     };
     if args.json {
         output::keep_for_results()?;

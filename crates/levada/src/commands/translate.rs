@@ -16,16 +16,18 @@ use std::process::{Command, ExitCode, Stdio};
 pub fn translate(args: &TranslateArgs) -> Result<ExitCode, Failure> {
     let shown = args.file.display().to_string();
     let mut text = Vec::new();
-    let read = match output::is_standard(&args.file) {
-        true => std_streams::input().and_then(|mut f| f.read_to_end(&mut text)),
-        false => std::fs::File::open(&args.file).and_then(|mut f| f.read_to_end(&mut text)),
+    let read = if output::is_standard(&args.file) {
+        std_streams::input().and_then(|mut f| f.read_to_end(&mut text))
+    } else {
+        std::fs::File::open(&args.file).and_then(|mut f| f.read_to_end(&mut text))
     };
     if let Err(why) = read {
         return failure(format!("cannot read {shown}: {why}"));
     }
-    let style = match args.serial {
-        true => Style::Serial,
-        false => Style::Parallel,
+    let style = if args.serial {
+        Style::Serial
+    } else {
+        Style::Parallel
     };
     let folder = args.file.parent().filter(|p| !p.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).canonicalize();
@@ -58,9 +60,10 @@ pub fn translate(args: &TranslateArgs) -> Result<ExitCode, Failure> {
 }
 
 fn print(path: &Path, text: &[u8]) -> Result<ExitCode, Failure> {
-    match output::is_standard(path) {
-        true => output::raw(text)?,
-        false => artifact::write(path, text, Kind::C)?,
+    if output::is_standard(path) {
+        output::raw(text)?
+    } else {
+        artifact::write(path, text, Kind::C)?
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -120,9 +120,10 @@ fn not_ours(path: &Path) -> Failure {
 
 /// Checks whether a file may be written there, before any work is done for it.
 pub fn check(path: &Path, kind: Kind) -> Result<(), Failure> {
-    match output::is_standard(path) {
-        true => Ok(()),
-        false => existing(path, kind).map(drop),
+    if output::is_standard(path) {
+        Ok(())
+    } else {
+        existing(path, kind).map(drop)
     }
 }
 

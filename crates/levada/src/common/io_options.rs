@@ -66,9 +66,10 @@ fn not_its_input(input: &Path, output: &Path) -> Result<(), Failure> {
 /// such a file.
 fn inputs(input: &Path) -> Vec<String> {
     let typed = input.to_string_lossy();
-    match input.exists() || typed.is_empty() {
-        true => vec![typed.into_owned()],
-        false => typed.split(',').map(str::to_string).collect(),
+    if input.exists() || typed.is_empty() {
+        vec![typed.into_owned()]
+    } else {
+        typed.split(',').map(str::to_string).collect()
     }
 }
 
@@ -87,9 +88,12 @@ fn readable(input: &Path, place: Where) -> Result<(), Failure> {
     }
     for part in parts.iter().filter(|p| !matches!(p.as_str(), "" | "-")) {
         // A pipe is not opened here: only its reader may open it, once.
-        let tried = std::fs::metadata(part).and_then(|m| match m.is_file() {
-            true => std::fs::File::open(part).map(drop),
-            false => Ok(()),
+        let tried = std::fs::metadata(part).and_then(|m| {
+            if m.is_file() {
+                std::fs::File::open(part).map(drop)
+            } else {
+                Ok(())
+            }
         });
         if let Err(e) = tried {
             return failure(format!("--in {part}: {e}"));
@@ -115,16 +119,17 @@ pub fn writable(option: &str, path: &Path, place: Where) -> Result<(), Failure> 
             },
         );
     }
-    match folder.is_dir() {
-        true => Ok(()),
-        false => failure_with(
+    if folder.is_dir() {
+        Ok(())
+    } else {
+        failure_with(
             format!(
                 "{option} {}: there is no folder {}",
                 path.display(),
                 folder.display()
             ),
             format!("make it: mkdir -p {}", folder.display()),
-        ),
+        )
     }
 }
 

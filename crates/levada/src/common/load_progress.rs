@@ -35,9 +35,10 @@ impl LoadProgress {
             while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 let line = line(&client, began.elapsed());
                 let line = plain(&line);
-                let _ = match terminal {
-                    true => write!(err, "\r{line}\x1b[K"),
-                    false => writeln!(err, "{line}"),
+                let _ = if terminal {
+                    write!(err, "\r{line}\x1b[K")
+                } else {
+                    writeln!(err, "{line}")
                 };
                 let _ = err.flush();
                 pause = if terminal {

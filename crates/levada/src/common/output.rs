@@ -197,9 +197,10 @@ pub fn color() -> bool {
 
 /// Text in a colour (an ANSI code), if colours are enabled.
 pub fn paint(code: &str, text: &str) -> String {
-    match color() {
-        true => format!("\x1b[{code}m{text}\x1b[0m"),
-        false => text.to_string(),
+    if color() {
+        format!("\x1b[{code}m{text}\x1b[0m")
+    } else {
+        text.to_string()
     }
 }
 
@@ -344,9 +345,10 @@ pub fn replace(path: &Path, bytes: &[u8], mode: Option<std::fs::Permissions>) ->
 
 /// The target of a symbolic link, so that the target is replaced and not the link.
 pub fn followed(path: &Path) -> PathBuf {
-    match path.is_symlink() {
-        true => std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()),
-        false => path.to_path_buf(),
+    if path.is_symlink() {
+        std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+    } else {
+        path.to_path_buf()
     }
 }
 

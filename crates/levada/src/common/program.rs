@@ -85,9 +85,10 @@ fn refuse(
             "what is for the program stands behind --, and is what its main is given",
         );
     }
-    match Path::new(&network.network).exists() {
-        true => Ok(()),
-        false => failure(format!("there is no file {}", network.network)),
+    if Path::new(&network.network).exists() {
+        Ok(())
+    } else {
+        failure(format!("there is no file {}", network.network))
     }
 }
 

@@ -40,9 +40,10 @@ impl Progress {
     }
 
     pub fn tick(&mut self, app: &App) {
-        let every = match self.terminal {
-            true => Duration::from_millis(190),
-            false => Duration::from_secs(1),
+        let every = if self.terminal {
+            Duration::from_millis(190)
+        } else {
+            Duration::from_secs(1)
         };
         let elapsed = self.last.elapsed();
         if elapsed < every {
@@ -72,9 +73,10 @@ impl Progress {
         self.busy = busy;
         self.last = Instant::now();
         let mut err = std::io::stderr().lock();
-        let _ = match self.terminal {
-            true => write!(err, "\r{line}\x1b[K"),
-            false => writeln!(err, "{line}"),
+        let _ = if self.terminal {
+            write!(err, "\r{line}\x1b[K")
+        } else {
+            writeln!(err, "{line}")
         };
         let _ = err.flush();
         self.shown = true;

@@ -84,13 +84,14 @@ impl Written {
         let began = began - Duration::from_millis(20);
         let new = |m: &std::fs::Metadata| m.is_file() && m.modified().is_ok_and(|at| at >= began);
         let meta = std::fs::metadata(path).ok()?;
-        let found: Vec<_> = match meta.is_dir() {
-            true => std::fs::read_dir(path)
+        let found: Vec<_> = if meta.is_dir() {
+            std::fs::read_dir(path)
                 .ok()?
                 .filter_map(|e| std::fs::metadata(e.ok()?.path()).ok())
                 .filter(new)
-                .collect(),
-            false => Some(meta).filter(new).into_iter().collect(),
+                .collect()
+        } else {
+            Some(meta).filter(new).into_iter().collect()
         };
         let written = Written {
             path: path.to_path_buf(),
@@ -105,9 +106,10 @@ impl std::fmt::Display for Written {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let size = bytes(self.bytes);
         let shown = self.path.display();
-        match self.path.is_dir() {
-            true => write!(f, "{shown} ({}, {size})", plural(self.files, "file")),
-            false => write!(f, "{shown} ({size})"),
+        if self.path.is_dir() {
+            write!(f, "{shown} ({}, {size})", plural(self.files, "file"))
+        } else {
+            write!(f, "{shown} ({size})")
         }
     }
 }
@@ -158,12 +160,11 @@ impl Summary {
     /// The outcome for a fault, with its source location. A fault without an actor is not the network's: a native
     /// could not read or write its files.
     pub fn fault(fault: Fault) -> Outcome {
-        match fault.actor.is_empty() {
-            true => Outcome::Failed(fault.message),
-            false => {
-                let (fault, columns) = placed(fault);
-                Outcome::Fault(fault, columns)
-            }
+        if fault.actor.is_empty() {
+            Outcome::Failed(fault.message)
+        } else {
+            let (fault, columns) = placed(fault);
+            Outcome::Fault(fault, columns)
         }
     }
 
@@ -218,9 +219,10 @@ impl Summary {
         if self.unconsumed.is_empty() || !self.outcome.is_done() {
             return;
         }
-        let mark = match self.strict {
-            true => paint(RED, "error"),
-            false => paint(BLUE, "note"),
+        let mark = if self.strict {
+            paint(RED, "error")
+        } else {
+            paint(BLUE, "note")
         };
         say_painted!("{mark}: elements were left over");
         let shown = self.unconsumed.len().min(UNCONSUMED_SHOWN_MAX);
@@ -482,12 +484,11 @@ impl Summary {
 
 /// Help for a deadlock: a larger channel, or an initial element.
 fn deadlock_help(why: &str) -> &'static str {
-    match why.contains("waits for room") {
-        true => "a larger bufferSize on one of these channels may be enough",
-        false => {
-            "a cycle needs a first element: an actor in it has to give one before it takes any \
+    if why.contains("waits for room") {
+        "a larger bufferSize on one of these channels may be enough"
+    } else {
+        "a circle needs a first element: an actor in it has to give one before it takes any \
              (an initialize action does)"
-        }
     }
 }
 

@@ -44,9 +44,10 @@ pub fn gather(path: &Path, kind: Kind, files: &mut BTreeSet<PathBuf>) -> Result<
         return Ok(());
     }
     if !path.is_dir() {
-        return failure(match path.exists() {
-            true => format!("{shown} is {}, nor a folder of them", kind.not),
-            false => format!("there is no file or folder {shown}"),
+        return failure(if path.exists() {
+            format!("{shown} is {}, nor a folder of them", kind.not)
+        } else {
+            format!("there is no file or folder {shown}")
         });
     }
     let before = files.len();
@@ -66,8 +67,9 @@ pub fn gather(path: &Path, kind: Kind, files: &mut BTreeSet<PathBuf>) -> Result<
             }
         }
     }
-    match files.len() > before {
-        true => Ok(()),
-        false => failure(format!("there is no {} in {shown}", kind.any)),
+    if files.len() > before {
+        Ok(())
+    } else {
+        failure(format!("there is no {} in {shown}", kind.any))
     }
 }

@@ -45,16 +45,18 @@ fn was_closed(stream: i32) -> bool {
 
 /// Converts an error in writing to standard output to the error that is reported.
 pub fn not_written(why: io::Error) -> io::Error {
-    match was_closed(libc::STDOUT_FILENO) {
-        true => io::Error::other("it is closed"),
-        false => why,
+    if was_closed(libc::STDOUT_FILENO) {
+        io::Error::other("it is closed")
+    } else {
+        why
     }
 }
 
 /// The standard input; an error if it was closed.
 pub fn input() -> io::Result<io::Stdin> {
-    match was_closed(libc::STDIN_FILENO) {
-        true => Err(io::Error::other("it is closed")),
-        false => Ok(io::stdin()),
+    if was_closed(libc::STDIN_FILENO) {
+        Err(io::Error::other("it is closed"))
+    } else {
+        Ok(io::stdin())
     }
 }

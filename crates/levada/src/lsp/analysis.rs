@@ -119,9 +119,12 @@ impl World {
         workspace.index = Some(Index::default());
         let mut diags = Diagnostics::new();
         // A panic in the compiler must not end the server.
-        let checked = catch_unwind(AssertUnwindSafe(|| match network {
-            true => xdf::check_xdf(&mut workspace, path, &mut diags),
-            false => workspace.check_file(path, &mut diags),
+        let checked = catch_unwind(AssertUnwindSafe(|| {
+            if network {
+                xdf::check_xdf(&mut workspace, path, &mut diags)
+            } else {
+                workspace.check_file(path, &mut diags)
+            }
         }));
         if checked.is_err() {
             return Err(format!("{} cannot be checked", path.display()));

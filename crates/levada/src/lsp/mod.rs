@@ -285,9 +285,10 @@ impl Server {
         let found: Vec<Location> = places
             .filter_map(|span| at.analysis.location(span, &self.world))
             .collect();
-        Ok(match found.is_empty() {
-            true => Value::Null,
-            false => json!(GotoDefinitionResponse::Array(found)),
+        Ok(if found.is_empty() {
+            Value::Null
+        } else {
+            json!(GotoDefinitionResponse::Array(found))
         })
     }
 

@@ -307,9 +307,10 @@ fn free(at: &Cursor, kind: Kind, new: &str) -> Result<(), Refusal> {
         .iter()
         .filter(|n| n.kind == kind && n.span.file == at.file)
         .any(|n| at.analysis.text_at(n.span).split('.').any(|p| p == new));
-    match matches!(kind, Kind::Tag | Kind::State) && taken {
-        true => refuse(format!("there is a `{new}` already")),
-        false => Ok(()),
+    if matches!(kind, Kind::Tag | Kind::State) && taken {
+        refuse(format!("there is a `{new}` already"))
+    } else {
+        Ok(())
     }
 }
 

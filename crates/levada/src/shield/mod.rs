@@ -89,9 +89,10 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
             let free = usable.without(&shielded).len();
             if n as usize >= free {
                 let all = plural(n as usize, "core");
-                let but = match shielded.is_empty() {
-                    true => String::new(),
-                    false => format!(" but {}, which shields have", cores(&shielded)),
+                let but = if shielded.is_empty() {
+                    String::new()
+                } else {
+                    format!(" but {}, which shields have", cores(&shielded))
                 };
                 return failure_with(
                     format!("{all} cannot be shielded: there are {free}{but}"),
@@ -142,12 +143,11 @@ fn release(wanted: Option<&CoreSet>, json: bool) -> Result<ExitCode, Failure> {
         output::line(&json!({ "released": all }).to_string())?;
         return Ok(ExitCode::SUCCESS);
     }
-    match released.is_empty() {
-        true => output::line("there is no shield")?,
-        false => {
-            for one in released {
-                output::line(&format!("released {}", cores(&one)))?;
-            }
+    if released.is_empty() {
+        output::line("there is no shield")?
+    } else {
+        for one in released {
+            output::line(&format!("released {}", cores(&one)))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -14,9 +14,10 @@ pub fn heaviest(load: &Load, on: &CoreSet) -> String {
         .take(4)
         .map(|w| format!("{} ({}) {:.2}", w.name, w.tid, w.share))
         .collect();
-    match list.is_empty() {
-        true => "nothing that works".into(),
-        false => list.join(", "),
+    if list.is_empty() {
+        "nothing that works".into()
+    } else {
+        list.join(", ")
     }
 }
 
@@ -32,9 +33,10 @@ fn some(list: &[String]) -> String {
         .cloned()
         .collect::<Vec<_>>()
         .join(", ");
-    match list.len() > NAMES_SHOWN_MAX {
-        true => format!("{shown} and {} more", list.len() - NAMES_SHOWN_MAX),
-        false => shown,
+    if list.len() > NAMES_SHOWN_MAX {
+        format!("{shown} and {} more", list.len() - NAMES_SHOWN_MAX)
+    } else {
+        shown
     }
 }
 

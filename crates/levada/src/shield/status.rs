@@ -35,18 +35,17 @@ pub fn status(args: &ShieldStatusArgs) -> Result<ExitCode, Failure> {
         .map(|(_, r)| r)
         .collect();
     let hosts = hosts::at_work();
-    match args.json {
-        true => {
-            let mut all = to_json(args, &machine, &topology, &load, &there);
-            let list = all["cores"].as_array_mut().into_iter().flatten();
-            for core in list {
-                if let Some(host) = core_of(core).and_then(|c| hosts.get(&c)) {
-                    core["host"] = json!({"process": host.process, "actors": host.actors});
-                }
+    if args.json {
+        let mut all = to_json(args, &machine, &topology, &load, &there);
+        let list = all["cores"].as_array_mut().into_iter().flatten();
+        for core in list {
+            if let Some(host) = core_of(core).and_then(|c| hosts.get(&c)) {
+                core["host"] = json!({"process": host.process, "actors": host.actors});
             }
-            output::line(&all.to_string())?;
         }
-        false => print(args, &machine, &topology, &load, &there, &hosts)?,
+        output::line(&all.to_string())?;
+    } else {
+        print(args, &machine, &topology, &load, &there, &hosts)?
     }
     Ok(ExitCode::SUCCESS)
 }

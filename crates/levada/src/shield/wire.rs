@@ -22,9 +22,10 @@ fn stream(descriptor: i32) -> Result<UnixStream, Failure> {
     unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
         let there = descriptor > 2 && libc::fstat(descriptor, &mut stat) == 0;
-        match there && stat.st_mode & libc::S_IFMT == libc::S_IFSOCK {
-            true => Ok(UnixStream::from(OwnedFd::from_raw_fd(descriptor))),
-            false => failure(format!("descriptor {descriptor} is no socket")),
+        if there && stat.st_mode & libc::S_IFMT == libc::S_IFSOCK {
+            Ok(UnixStream::from(OwnedFd::from_raw_fd(descriptor)))
+        } else {
+            failure(format!("descriptor {descriptor} is no socket"))
         }
     }
 }
@@ -63,9 +64,10 @@ pub fn serve(args: &RaiseArgs, descriptor: i32) -> Result<ExitCode, Failure> {
             "failed": restored.failed.len(), "why": failed,
         }),
     );
-    Ok(match restored.failed.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if restored.failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 

@@ -94,11 +94,11 @@ fn show(
         }
         view.host_is_silent_for(poller.silent_for());
         terminal.draw(|frame| view.draw(frame))?;
-        let due = match poller.waits() {
-            true => REDRAW_INTERVAL,
-            false => next
-                .saturating_duration_since(Instant::now())
-                .min(REDRAW_INTERVAL),
+        let due = if poller.waits() {
+            REDRAW_INTERVAL
+        } else {
+            next.saturating_duration_since(Instant::now())
+                .min(REDRAW_INTERVAL)
         };
         let Ok(happening) = happenings.recv_timeout(due) else {
             continue;

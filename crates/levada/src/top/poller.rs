@@ -55,9 +55,10 @@ fn more(client: &Client, begun: Instant, name: String) -> Option<More> {
     let at = begun.elapsed().as_secs_f64();
     // If its process does not respond, the host would wait long for the report.
     let answers = |d: &Details| d.application.silent_for().is_none();
-    let why: Option<Why> = match details.as_ref().is_some_and(answers) {
-        true => client.get(&application_path(&name, "/why")).ok(),
-        false => None,
+    let why: Option<Why> = if details.as_ref().is_some_and(answers) {
+        client.get(&application_path(&name, "/why")).ok()
+    } else {
+        None
     };
     Some(More {
         name,

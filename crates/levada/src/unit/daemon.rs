@@ -214,9 +214,10 @@ impl Daemon<'_> {
             ];
             let left = self.waiting.as_ref().and_then(|w| w.until);
             let left = left.map(|t| t.saturating_duration_since(Instant::now()));
-            let time = match self.open {
-                true => Some(left.map_or(LIVENESS_INTERVAL, |l| l.min(LIVENESS_INTERVAL))),
-                false => None,
+            let time = if self.open {
+                Some(left.map_or(LIVENESS_INTERVAL, |l| l.min(LIVENESS_INTERVAL)))
+            } else {
+                None
             };
             if let Err(e) = wait(&mut fds, time) {
                 return failure(format!("cannot wait: {e}"));

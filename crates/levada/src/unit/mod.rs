@@ -92,9 +92,10 @@ fn boot(args: &BootArgs) -> Result<ExitCode, Failure> {
     let mut line = String::new();
     BufReader::new(daemon.stdout.take().expect("it is piped")).read_line(&mut line)?;
     let told = judge(name, &line)?;
-    match at.json {
-        true => output::line(&told.to_string())?,
-        false => say!("{name} is booted ({})", text(&told["board"])),
+    if at.json {
+        output::line(&told.to_string())?
+    } else {
+        say!("{name} is booted ({})", text(&told["board"]))
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -280,9 +281,10 @@ fn load(args: &UnitLoadArgs) -> Result<ExitCode, Failure> {
         &[],
         Some(LOAD_TIMEOUT),
     )?;
-    match args.unit.at.json {
-        true => output::line(&told.to_string())?,
-        false => say!("{} has {}", args.unit.name, text(&told["loaded"])),
+    if args.unit.at.json {
+        output::line(&told.to_string())?
+    } else {
+        say!("{} has {}", args.unit.name, text(&told["loaded"]))
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -377,9 +379,10 @@ fn run(args: &UnitRunArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::new(format!("unit {name}: {why}")).of_ours());
     }
     let status = told["status"].as_u64().unwrap_or(0);
-    match args.unit.at.json {
-        true => output::line(&told.to_string())?,
-        false => output::line(&format!("returned {status}"))?,
+    if args.unit.at.json {
+        output::line(&told.to_string())?
+    } else {
+        output::line(&format!("returned {status}"))?
     }
     Ok(ExitCode::from((status & 0xff) as u8))
 }
@@ -395,9 +398,10 @@ fn log(unit: &UnitArgs) -> Result<ExitCode, Failure> {
         }
     };
     let all = String::from_utf8_lossy(&bytes);
-    match unit.at.json {
-        true => output::line(&json!({ "log": all.lines().collect::<Vec<_>>() }).to_string())?,
-        false => output::line(all.trim_end())?,
+    if unit.at.json {
+        output::line(&json!({ "log": all.lines().collect::<Vec<_>>() }).to_string())?
+    } else {
+        output::line(all.trim_end())?
     }
     Ok(ExitCode::SUCCESS)
 }

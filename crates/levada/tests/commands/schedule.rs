@@ -39,9 +39,12 @@ fn both() -> Place {
 
 /// All connections with an attribute.
 fn sized(text: &str, attribute: &str) -> String {
-    let line = |line: &str| match line.starts_with("<Connection") {
-        true => line.replacen("/>", &format!(">{attribute}"), 1) + "\n",
-        false => format!("{line}\n"),
+    let line = |line: &str| {
+        if line.starts_with("<Connection") {
+            line.replacen("/>", &format!(">{attribute}"), 1) + "\n"
+        } else {
+            format!("{line}\n")
+        }
     };
     text.lines().map(line).collect()
 }

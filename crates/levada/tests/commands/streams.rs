@@ -171,9 +171,10 @@ fn closed_streams_are_no_files() {
     place.run(&["build", TOP, "-o", "top"]).succeeds();
     for closed in 1..8 {
         for built in [false, true] {
-            let mut command = match built {
-                true => Command::new(place.path("top")),
-                false => place.command(&["run", TOP]),
+            let mut command = if built {
+                Command::new(place.path("top"))
+            } else {
+                place.command(&["run", TOP])
             };
             without(&mut command, closed);
             command

@@ -18,15 +18,14 @@ const CALLS: [&str; 6] = [
 const ENDED_BY_ANY: usize = 4;
 
 fn calls() -> usize {
-    match cfg!(target_arch = "x86_64") {
-        true => CALLS.len(),
-        false => {
-            common::skipped(
-                "reads of a pipe, and semaphores",
-                "they go on here after a signal",
-            );
-            ENDED_BY_ANY
-        }
+    if cfg!(target_arch = "x86_64") {
+        CALLS.len()
+    } else {
+        common::skipped(
+            "reads of a pipe, and semaphores",
+            "they go on here after a signal",
+        );
+        ENDED_BY_ANY
     }
 }
 

@@ -257,9 +257,10 @@ fn a_folder_that_is_no_text_is_told() {
     ] {
         let mut command = host.place.command(&["load", "--socket"]);
         command.arg(&socket).args(args);
-        match inside {
-            true => drop(command.current_dir(&folder)),
-            false => drop(command.arg(folder.join("x")).arg(&top)),
+        if inside {
+            drop(command.current_dir(&folder))
+        } else {
+            drop(command.arg(folder.join("x")).arg(&top))
         }
         let run = Run::new(command.output().unwrap());
         run.refuses(1, &["is no text in UTF-8", "a link"]);

@@ -180,7 +180,7 @@ fn takes_long(host: &Host, more: &[&str]) {
     take(host, "begun");
     host.place.write("lasts", "");
     let args = ["replace", "a", "next.so", "--timeout=1"];
-    let why = "a has heard that it is to leave, and takes long";
+    let why = "a was asked to exit and is still running";
     host.run(&args).refuses(8, &[why, "resume it"]);
 }
 

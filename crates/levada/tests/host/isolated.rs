@@ -354,16 +354,13 @@ fn the_run_time_of_an_unexplained_end_is_correct() {
         };
         signal(pid, if killed { libc::SIGKILL } else { libc::SIGSTOP });
         let least = loaded.elapsed().as_secs_f64();
-        let told = match killed {
-            true => {
-                let failed = host.until("mute", |a| a["state"] == "failed");
-                ran_for(&failed, least);
-                "has ended without a word"
-            }
-            false => {
-                ran_for(&host.seen("mute"), least);
-                "does not answer"
-            }
+        let told = if killed {
+            let failed = host.until("mute", |a| a["state"] == "failed");
+            ran_for(&failed, least);
+            "has ended without a word"
+        } else {
+            ran_for(&host.seen("mute"), least);
+            "does not answer"
         };
         for args in [&["list"][..], &["show", "mute"]] {
             let shown = host.run(args);

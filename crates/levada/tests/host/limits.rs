@@ -289,14 +289,13 @@ fn one_worker_that_is_held_up_answers_for_others() {
             .refuses(8, &["held is paused", "has not ended"]);
         host.run(&["resume", "held"]).succeeds();
         host.run(&["unload", "late", "--now"]).succeeds();
-        let ended = match load == sleeper {
-            true => {
-                host.run(&["unload", "held", "--now", "--timeout=0.1"])
-                    .refuses(8, &["held is ending still"]);
-                std::fs::write(host.place.path("bytes"), "x").unwrap();
-                host.until("held", |a| a["state"] == "ended")
-            }
-            false => host.json(&["unload", "held", "--now"]),
+        let ended = if load == sleeper {
+            host.run(&["unload", "held", "--now", "--timeout=0.1"])
+                .refuses(8, &["held is ending still"]);
+            std::fs::write(host.place.path("bytes"), "x").unwrap();
+            host.until("held", |a| a["state"] == "ended")
+        } else {
+            host.json(&["unload", "held", "--now"])
         };
         assert_eq!(ended["outcome"], "stopped");
         goes_on(&host, "before");
@@ -635,7 +634,7 @@ fn a_wait_for_a_compiler_is_reported() {
     let mut said = String::new();
     let mut err = std::io::BufReader::new(waits.stderr.take().unwrap());
     std::io::BufRead::read_line(&mut err, &mut said).unwrap();
-    assert!(said.starts_with("checked and compiled for "), "{said}");
+    assert!(said.starts_with("checking and compiling for "), "{said}");
     let preparing = || {
         let seen = host.get("/host");
         let (_, body) = seen.split_once("\r\n\r\n").unwrap();

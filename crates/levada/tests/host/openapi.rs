@@ -89,9 +89,12 @@ fn value(chance: &mut Chance, all: &Value, schema: &Value, depth: usize) -> Valu
 fn percent(text: &str) -> String {
     let plain = |b: &u8| b.is_ascii_alphanumeric() || b"._-".contains(b);
     text.bytes()
-        .map(|b| match plain(&b) {
-            true => (b as char).to_string(),
-            false => format!("%{b:02x}"),
+        .map(|b| {
+            if plain(&b) {
+                (b as char).to_string()
+            } else {
+                format!("%{b:02x}")
+            }
         })
         .collect()
 }

@@ -32,9 +32,10 @@ fn gated() -> Place {
 }
 
 fn shut(host: &Host, shut: bool) {
-    match shut {
-        true => host.place.write("shut", ""),
-        false => std::fs::remove_file(host.place.path("shut")).unwrap(),
+    if shut {
+        host.place.write("shut", "")
+    } else {
+        std::fs::remove_file(host.place.path("shut")).unwrap()
     }
 }
 

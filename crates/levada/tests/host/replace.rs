@@ -51,19 +51,20 @@ fn sums() -> Place {
     let network = |class: &str, longer: bool| {
         let (read, write) = (("read", "p.Read", &[][..]), ("write", "p.Write", &[][..]));
         let sum = ("sum", class, &[][..]);
-        let text = match longer {
-            false => common::network(
-                &[read, sum, write],
-                &[("read.Out", "sum.In"), ("sum.Out", "write.In")],
-            ),
-            true => common::network(
+        let text = if longer {
+            common::network(
                 &[read, sum, ("pass", "p.Pass", &[]), write],
                 &[
                     ("read.Out", "sum.In"),
                     ("sum.Out", "pass.In"),
                     ("pass.Out", "write.In"),
                 ],
-            ),
+            )
+        } else {
+            common::network(
+                &[read, sum, write],
+                &[("read.Out", "sum.In"), ("sum.Out", "write.In")],
+            )
         };
         text.replace("\"Top\"", "\"Sums\"")
     };

@@ -51,10 +51,7 @@ fn versions(quick: bool) -> Place {
     );
     let none = &[][..];
     let source = ("source", "p.Source", &[("n", "2000000000")][..]);
-    let last = match quick {
-        true => "write.In",
-        false => "slow.In",
-    };
+    let last = if quick { "write.In" } else { "slow.In" };
     let mut ends = vec![source, ("write", "p.Write", none)];
     let mut wires = Vec::new();
     if !quick {
@@ -86,9 +83,12 @@ fn sized(text: &str) -> String {
         "><Attribute kind=\"Value\" name=\"bufferSize\"><Expr kind=\"Literal\" literal-kind=\"Integer\" \
          value=\"{CAPACITY}\"/></Attribute></Connection>"
     );
-    let line = |line: &str| match line.starts_with("<Connection") {
-        true => line.replacen("/>", &size, 1) + "\n",
-        false => format!("{line}\n"),
+    let line = |line: &str| {
+        if line.starts_with("<Connection") {
+            line.replacen("/>", &size, 1) + "\n"
+        } else {
+            format!("{line}\n")
+        }
     };
     text.lines().map(line).collect()
 }

@@ -335,9 +335,10 @@ fn classes_are_given() {
     let fields = |options: &[&str]| {
         let script = "cut -d' ' -f19,40,41 /proc/self/stat; cat /proc/self/autogroup 2>/dev/null";
         let done = bench.run(options, &["sh", "-c", script]);
-        match done.status.success() {
-            true => Ok(out(&done).lines().next().unwrap_or("").to_string()),
-            false => Err(err(&done)),
+        if done.status.success() {
+            Ok(out(&done).lines().next().unwrap_or("").to_string())
+        } else {
+            Err(err(&done))
         }
     };
     let group = text("/proc/self/autogroup");
@@ -354,9 +355,10 @@ fn classes_are_given() {
     // The shell has the deadline; what it forks has not, so it is asked by a builtin.
     let script = "read -r line < /proc/$$/stat; echo ${line##*)}";
     let done = bench.run(&["-q", "--deadline", "5ms/10ms"], &["sh", "-c", script]);
-    match done.status.success() {
-        true => assert_eq!(out(&done).split(' ').nth(41 - 3), Some("6"), "{done:?}"),
-        false => assert!(err(&done).contains("deadline"), "{done:?}"),
+    if done.status.success() {
+        assert_eq!(out(&done).split(' ').nth(41 - 3), Some("6"), "{done:?}")
+    } else {
+        assert!(err(&done).contains("deadline"), "{done:?}")
     }
     bench.same();
 }

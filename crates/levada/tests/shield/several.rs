@@ -85,18 +85,16 @@ fn two_programs_are_alone_and_either_may_end_first() {
             };
             // In groups, an older kernel forgets until the last has ended what mask was asked for.
             let forgets = !remembers() && way != "affinity";
-            let narrow_is = |wish: String| match forgets {
-                true => mask(narrow.id()),
-                false => wish,
-            };
+            let narrow_is = |wish: String| if forgets { mask(narrow.id()) } else { wish };
             let both_free = but(&bench, &[one, two]);
             assert_eq!(both(), are(&both_free, &narrow_is("0".into())), "{at}");
             let json = status();
             assert_eq!(json["shields"].as_array().unwrap().len(), 2, "{json}");
             assert_eq!(json["shields"][1]["method"], way, "{json}");
-            let (ends, stays) = match first_ends == one {
-                true => ((first, pid), (second, second_pid)),
-                false => ((second, second_pid), (first, pid)),
+            let (ends, stays) = if first_ends == one {
+                ((first, pid), (second, second_pid))
+            } else {
+                ((second, second_pid), (first, pid))
             };
             kill(ends.1, libc::SIGTERM);
             let said = ends.0.wait_with_output().unwrap();

@@ -102,9 +102,10 @@ pub(crate) async fn unload(
     let timeout = timeout_from(query.timeout, REQUEST_TIMEOUT_S)?;
     let unload =
         move |served: &ServerState, timeout| unload_by_name(served, name, query.now, timeout);
-    let unloaded = match query.now {
-        true => run_ending(&served, timeout, unload).await,
-        false => run_waiting(&served, move |served| unload(served, timeout)).await,
+    let unloaded = if query.now {
+        run_ending(&served, timeout, unload).await
+    } else {
+        run_waiting(&served, move |served| unload(served, timeout)).await
     };
     Ok(Json(unloaded?))
 }

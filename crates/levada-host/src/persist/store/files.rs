@@ -80,9 +80,10 @@ impl BatchChange {
         for name in &self.forget {
             remove_whole(folder, &request_file(name))?;
         }
-        match several {
-            true => std::fs::remove_file(folder.join(CHANGE)),
-            false => Ok(()),
+        if several {
+            std::fs::remove_file(folder.join(CHANGE))
+        } else {
+            Ok(())
         }
     }
 

@@ -146,9 +146,10 @@ impl StateStore {
     /// unload is complete. The unload continues even if the mark cannot be written.
     pub fn mark_unloading(&self, name: &str, number: u64) -> io::Result<()> {
         let _changing = self.lock_changes();
-        match self.is_ours(name, number) {
-            true => self.put(&unloading_file(name), Some(b"")),
-            false => Ok(()),
+        if self.is_ours(name, number) {
+            self.put(&unloading_file(name), Some(b""))
+        } else {
+            Ok(())
         }
     }
 

@@ -35,9 +35,10 @@ pub fn explain(place: &Place, args: &CheckArgs) -> Result<ExitCode, Failure> {
     let mut workspace = Workspace::new(roots);
     workspace.index = Some(Index::default());
     let mut diags = Diagnostics::new();
-    match full.extension().is_some_and(|e| e == "xdf") {
-        true => xdf::check_xdf(&mut workspace, &full, &mut diags),
-        false => workspace.check_file(&full, &mut diags),
+    if full.extension().is_some_and(|e| e == "xdf") {
+        xdf::check_xdf(&mut workspace, &full, &mut diags)
+    } else {
+        workspace.check_file(&full, &mut diags)
     }
     let index = workspace.index.take().unwrap_or_default();
     let sources = &workspace.sources;
@@ -82,9 +83,10 @@ pub fn explain(place: &Place, args: &CheckArgs) -> Result<ExitCode, Failure> {
             let about = index.about(n.declared).unwrap_or(&n.about);
             let at = sources.line_col(n.declared);
             let path = &sources.file(n.declared.file).path;
-            match n.declared == n.span {
-                true => about.to_owned(),
-                false => format!("{about}, declared at {path}:{}:{}", at.line, at.column),
+            if n.declared == n.span {
+                about.to_owned()
+            } else {
+                format!("{about}, declared at {path}:{}:{}", at.line, at.column)
             }
         })
         .collect();

@@ -55,17 +55,19 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
             diags.keep_notes();
         }
         for file in files {
-            match file.extension().is_some_and(|e| e == "xdf") {
-                true => xdf::check_xdf(&mut workspace, file, &mut diags),
-                false => workspace.check_file(file, &mut diags),
+            if file.extension().is_some_and(|e| e == "xdf") {
+                xdf::check_xdf(&mut workspace, file, &mut diags)
+            } else {
+                workspace.check_file(file, &mut diags)
             }
         }
         let (e, w) = output::counts(&diags);
         errors += e;
         warnings += w;
-        match args.json {
-            true => found.extend(output::list(&workspace.sources, &diags)),
-            false => drop(output::diagnostics(&workspace.sources, &diags)),
+        if args.json {
+            found.extend(output::list(&workspace.sources, &diags))
+        } else {
+            drop(output::diagnostics(&workspace.sources, &diags))
         }
     }
     if args.json {

@@ -144,9 +144,10 @@ fn message_queues_found(q: Queues) -> Finding {
     if q.bytes.is_some() && at_once < QUEUES_WANTED {
         raise.push("ulimit -q unlimited (limits.conf: msgqueue)".to_string());
     }
-    match raise.is_empty() {
-        true => ok("message queues", found),
-        false => problem(
+    if raise.is_empty() {
+        ok("message queues", found)
+    } else {
+        problem(
             State::Advice,
             "message queues",
             found,
@@ -154,7 +155,7 @@ fn message_queues_found(q: Queues) -> Finding {
                 "for MCAPI over message queues (pmq) as over shared memory: {}",
                 raise.join(", ")
             ),
-        ),
+        )
     }
 }
 

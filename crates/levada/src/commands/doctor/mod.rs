@@ -73,14 +73,16 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
                 output::line(&format!("{:25}{help}", ""))?;
             }
         }
-        output::line(match missing {
-            false => "\nready to run networks",
-            true => "\nnot ready: see what is missing above",
+        output::line(if missing {
+            "\nnot ready: see what is missing above"
+        } else {
+            "\nready to run networks"
         })?;
     }
-    Ok(match missing {
-        false => ExitCode::SUCCESS,
-        true => ExitCode::FAILURE,
+    Ok(if missing {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
     })
 }
 
@@ -142,10 +144,7 @@ fn quota() -> Option<f64> {
         // The group and all above it; inside a container the path may not be visible.
         let mut folder = Some(base.join(path.trim_start_matches('/')));
         while let Some(at) = folder.filter(|f| f.starts_with(&base)) {
-            note(match v2 {
-                true => read_v2(&at),
-                false => read_v1(&at),
-            });
+            note(if v2 { read_v2(&at) } else { read_v1(&at) });
             folder = at.parent().map(Path::to_path_buf);
         }
     }
@@ -262,15 +261,16 @@ fn barrier() -> Finding {
     const PRIVATE_EXPEDITED: libc::c_long = 1 << 3;
     // SAFETY: a query has no effects.
     let offered = unsafe { libc::syscall(libc::SYS_membarrier, QUERY, 0, 0) };
-    match offered > 0 && offered & PRIVATE_EXPEDITED != 0 {
-        true => ok("membarrier", "the sleeping side pays for wake-ups"),
-        false => problem(
+    if offered > 0 && offered & PRIVATE_EXPEDITED != 0 {
+        ok("membarrier", "the sleeping side pays for wake-ups")
+    } else {
+        problem(
             State::Advice,
             "membarrier",
             "not offered",
             "every push pays for a fence instead; Linux 4.14 and later offer it, unless a \
              container's filter forbids it",
-        ),
+        )
     }
 }
 
@@ -283,14 +283,15 @@ fn memory_files() -> Finding {
         }
         fd >= 0
     };
-    match made {
-        true => ok("memfd", "rings are mapped twice: spans never wrap"),
-        false => problem(
+    if made {
+        ok("memfd", "rings are mapped twice: spans never wrap")
+    } else {
+        problem(
             State::Advice,
             "memfd",
             "not offered",
             "spans end at the edge of the ring; Linux 3.17 and later offer it",
-        ),
+        )
     }
 }
 
@@ -427,14 +428,15 @@ fn pinning() -> Finding {
         libc::sched_getaffinity(0, size, &mut set) == 0
             && libc::sched_setaffinity(0, size, &set) == 0
     };
-    match may {
-        true => ok("pinning", "workers can be pinned to cores"),
-        false => problem(
+    if may {
+        ok("pinning", "workers can be pinned to cores")
+    } else {
+        problem(
             State::Advice,
             "pinning",
             "not allowed",
             "workers may be moved from core to core; allow sched_setaffinity",
-        ),
+        )
     }
 }
 

@@ -131,8 +131,9 @@ pub(super) fn lines(all: impl IntoIterator<Item = String>) -> Vec<Line<'static>>
 
 /// One per line for few workers, else as many as fit.
 fn worker_columns(workers: usize, width: u16) -> usize {
-    match workers <= 8 {
-        true => 1,
-        false => (usize::from(width) / WORKER_CELLS).max(1),
+    if workers <= 8 {
+        1
+    } else {
+        (usize::from(width) / WORKER_CELLS).max(1)
     }
 }

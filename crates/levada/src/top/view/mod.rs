@@ -114,9 +114,10 @@ impl View {
     }
 
     fn application(&self) -> Option<&Application> {
-        match self.gone {
-            true => None,
-            false => self.stats.now.application.get(self.app),
+        if self.gone {
+            None
+        } else {
+            self.stats.now.application.get(self.app)
         }
     }
 

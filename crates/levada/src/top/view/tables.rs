@@ -172,9 +172,10 @@ impl View {
         self.last.set(all.saturating_sub(room));
         self.page.set(room.saturating_sub(1).max(1));
         let first = self.channel.min(self.last.get());
-        let head = match all > room {
-            true => format!("channels {}-{}/{all}", first + 1, first + room),
-            false => "channel".to_string(),
+        let head = if all > room {
+            format!("channels {}-{}/{all}", first + 1, first + room)
+        } else {
+            "channel".to_string()
         };
         let columns = Columns::fitting(
             right.width,
