@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     };
     let tests = vec![
         trial(
-            "list_shows_who_lives_and_clean_takes_away_who_does_not",
+            "list_shows_live_processes_and_clean_removes_dead_ones",
             list_shows_live_nodes_and_clean_removes_dead_ones,
         ),
         trial(
@@ -154,7 +154,7 @@ fn list_shows_live_nodes_and_clean_removes_dead_ones() {
     let run = place.run(&["mcapi", "clean", &name]);
     assert_eq!(
         run.succeeds().out,
-        format!("domain {name}: nothing to take away\n")
+        format!("domain {name}: nothing to remove\n")
     );
     kill(child);
     let run = place.run(&["mcapi", "list", &name]);

@@ -147,7 +147,10 @@ impl HostedApp {
     pub fn wait_report(&self) -> String {
         // A pause holds the lock as long as a firing runs; a query does not wait for it.
         match self.control.try_is_limited() {
-            Some(true) => format!("{} waits until its limits let it go on\n", self.name),
+            Some(true) => format!(
+                "{} waits until its limits permit it to continue\n",
+                self.name
+            ),
             _ => self.app.wait_report(),
         }
     }

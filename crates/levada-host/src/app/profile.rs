@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_is_found_again_and_nothing_else() {
+    fn stored_measurements_are_read_and_nothing_else() {
         let folder = std::env::temp_dir().join(format!("levada-measured-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let object = folder.join("network.so");

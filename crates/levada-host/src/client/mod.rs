@@ -88,7 +88,10 @@ impl Client {
     fn went(&self, e: hyper::Error) -> Failed {
         failed(
             Kind::HostGone,
-            format!("{} went in the middle: {e}", self.host()),
+            format!(
+                "{} closed the connection during its reply: {e}",
+                self.host()
+            ),
             None,
         )
     }
@@ -109,7 +112,7 @@ impl Client {
         let most = RESPONSE_BYTES_MAX >> 20;
         failed(
             Kind::Internal,
-            format!("{} answers with more than {most} MiB", self.host()),
+            format!("{} sent a reply of more than {most} MiB", self.host()),
             None,
         )
     }
@@ -130,19 +133,15 @@ impl Client {
         match (e.kind(), &self.application) {
             (ErrorKind::NotFound | ErrorKind::ConnectionRefused, None) => failed(
                 Kind::NoHost,
-                format!("no host lives at {shown}"),
+                format!("no host is running at {shown}"),
                 Some("start one with levada host, or name its socket with --socket PATH"),
             ),
             (ErrorKind::PermissionDenied, None) => failed(
                 Kind::Denied,
-                format!("you may not speak to {host}"),
+                format!("you are not permitted to connect to {host}"),
                 Some("only its user may, or the group that it was given with --group"),
             ),
-            _ => failed(
-                Kind::NoHost,
-                format!("{host} cannot be spoken to: {e}"),
-                None,
-            ),
+            _ => failed(Kind::NoHost, format!("{host} cannot be reached: {e}"), None),
         }
     }
 
@@ -237,7 +236,7 @@ impl Client {
         }
         let text = self.whole(response.into_body()).await?;
         let mut failed: Failed = serde_json::from_slice(&text).unwrap_or_else(|_| {
-            let what = format!("{} answers {status}, and nothing more", self.host());
+            let what = format!("{} replied with status {status} and no body", self.host());
             failed(Kind::of_http_status(status.as_u16()), what, None)
         });
         let kind = failed.kind.unwrap_or(Kind::of_http_status(status.as_u16()));
@@ -270,7 +269,7 @@ impl Client {
         serde_json::from_str(&text).map_err(|e| {
             failed(
                 Kind::Internal,
-                format!("{} says what is not understood: {e}", self.host()),
+                format!("{} sent a reply that cannot be parsed: {e}", self.host()),
                 Some("is it of another version? levada list --json shows what it says"),
             )
         })
@@ -351,7 +350,7 @@ mod tests {
             stream.write_all(answer.as_bytes()).unwrap();
         });
         assert_eq!(heard, ["one"]);
-        assert!(why.contains("went in the middle"), "{why}");
+        assert!(why.contains("closed the connection"), "{why}");
     }
 
     /// A host of Levada 0.1 does not say its version.
@@ -444,10 +443,7 @@ mod tests {
         let absent = client.get::<Vec<String>>("/host").unwrap_err();
         let _listener = UnixListener::bind(&path).unwrap();
         let silent = client.get::<Vec<String>>("/host").unwrap_err();
-        for (failed, words) in [
-            (absent, "cannot be spoken to"),
-            (silent, "has not answered"),
-        ] {
+        for (failed, words) in [(absent, "cannot be reached"), (silent, "has not answered")] {
             let said = format!("{failed:?}");
             assert!(failed.error.starts_with("the process of radio "), "{said}");
             assert!(failed.error.contains(words), "{said}");
@@ -459,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_plain_is_encoded() {
+    fn special_characters_are_encoded() {
         assert_eq!(crate::client::encoded("a-b.c"), "a-b.c");
         assert_eq!(crate::client::encoded("a/b ü?"), "a%2Fb%20%C3%BC%3F");
     }

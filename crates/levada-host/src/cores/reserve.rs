@@ -97,7 +97,8 @@ impl HostContext {
                 "there is no core for {name} alone: of {all} workers {} is for all",
                 open.len()
             );
-            return Err(Refusal::new(Kind::Limit, what).help("unload what has one to itself"));
+            return Err(Refusal::new(Kind::Limit, what)
+                .help("unload an application that has an exclusive core"));
         }
         open.sort_by(|a, b| loads[*a as usize].total_cmp(&loads[*b as usize]));
         Ok(open)
@@ -125,7 +126,7 @@ impl HostContext {
                     }
                     Err(Occupied::By(reason)) => *kept = Some(reason),
                     Err(Occupied::Taken) => {
-                        *kept = Some(format!("worker {worker} is not for all any more"));
+                        *kept = Some(format!("worker {worker} has become reserved or exclusive"));
                     }
                 }
             }

@@ -69,7 +69,7 @@ pub(crate) async fn run_on_thread<T: Send + 'static>(
         .name("levada/request".to_string())
         .spawn(move || drop(sender.send(f(&served))))
         .map_err(|e| {
-            let what = format!("this could not be done: no thread can be started for it: {e}");
+            let what = format!("cannot start a thread for the request: {e}");
             Refusal::new(Kind::Limit, what)
         })?;
     done.await.unwrap_or_else(|_| {
@@ -91,7 +91,7 @@ pub(crate) async fn run_waiting<T: Send + 'static>(
     f: impl FnOnce(&ServerState) -> Result<T, Failed> + Send + 'static,
 ) -> Result<T, Failed> {
     let place = WAITING_SLOTS.try_acquire().map_err(|_| {
-        let what = format!("{WAITING_MAX} requests wait for what applications do, and no more may");
+        let what = format!("{WAITING_MAX} requests wait for applications, which is the limit");
         Refusal::new(Kind::Limit, what)
             .help("levada unload NAME --now ends what is waited for; or try again later")
     })?;
@@ -146,11 +146,11 @@ pub(crate) async fn read_json<T: serde::de::DeserializeOwned>(
             return Err(too_large());
         }
         Ok(Err(e)) => {
-            let what = format!("the request did not come whole: {e}");
+            let what = format!("the request is incomplete: {e}");
             return Err(error_response(StatusCode::BAD_REQUEST, what));
         }
         Err(_) => {
-            let what = format!("the request did not come within {BODY_TIMEOUT:?}");
+            let what = format!("the request was not complete within {BODY_TIMEOUT:?}");
             return Err(error_response(StatusCode::REQUEST_TIMEOUT, what));
         }
     };
@@ -173,7 +173,7 @@ pub(crate) fn read_query<T>(read: Result<Query<T>, QueryRejection>) -> Result<T,
             let why = said.strip_prefix("Failed to deserialize query string: ");
             let why = why.unwrap_or(&said);
             let why = read_error(&why);
-            let what = format!("what stands behind ? in the address is not understood: {why}");
+            let what = format!("invalid query string: {why}");
             Err(Refusal::new(Kind::Wrong, what).into())
         }
     }

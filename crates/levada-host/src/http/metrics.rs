@@ -168,7 +168,7 @@ mod tests {
 
     /// Two channels between the same actors; the ports are not known any more.
     #[test]
-    fn no_series_comes_twice() {
+    fn each_series_of_the_metrics_is_unique() {
         let channel = serde_json::json!({"from": "a", "to": "b", "capacity": 1, "fill": 0, "put": 1,
             "got": 1, "full": 0, "empty": 0, "wakes": 0});
         let channel: Channel = serde_json::from_value(channel).unwrap();

@@ -176,7 +176,7 @@ impl Isolated {
     /// The running application is not ended because a response is missing.
     fn replace_timeout(&self) -> Failed {
         let what = format!(
-            "{} goes on as it was, and was not replaced in the time that its process had for an answer: a \
+            "{} continues unchanged: it was not replaced in the time that its process had for an answer: a \
              constructor of the new shared object does not return, and nothing is answered before it does, or \
              the machine is busy",
             self.name

@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_for_is_no_failure_and_all_else_is() {
+    fn requested_ends_are_no_failures_and_all_others_are() {
         let ended =
             |signal: i32, requested| outcome_of(Some(ExitStatus::from_raw(signal)), requested);
         let killed = RequestedEnds {

@@ -123,8 +123,8 @@ impl Host {
             let (why, help) = match (e.status, hosted.app.is_ending(), begun) {
                 (Status::STATE, true, _) => (format!("{name} has ended, or is about to"), None),
                 (Status::STATE, _, false) => {
-                    let help = format!("levada resume {name} lets it begin");
-                    (format!("{name} has not begun yet"), Some(help))
+                    let help = format!("levada resume {name} starts it");
+                    (format!("{name} has not started yet"), Some(help))
                 }
                 _ => (e.to_string(), None),
             };
@@ -164,7 +164,7 @@ impl Host {
         let table = self.shared.lock_registry();
         let mut all = table.apps.values().filter_map(|a| a.hosted.as_ref());
         match all.find(|h| h.exclusive == Some(worker)) {
-            Some(has) => format!("worker {worker} is for {} alone", has.name),
+            Some(has) => format!("worker {worker} is exclusive to {}", has.name),
             None => format!("worker {worker} has left its core to another program"),
         }
     }

@@ -33,8 +33,9 @@ impl Host {
         let inside = |core: u32| open.iter().position(|&c| c == core).map(|c| c as u32);
         for pin in &mut graph.pins {
             if let Some(core) = pin.filter(|&core| inside(core).is_none()) {
-                let what =
-                    format!("worker {core}, which an actor is pinned to, is not for all now");
+                let what = format!(
+                    "worker {core}, to which an actor is pinned, is reserved or exclusive now"
+                );
                 return Err(Refusal::new(Kind::Conflict, what).help("see levada map"));
             }
             *pin = pin.and_then(inside);

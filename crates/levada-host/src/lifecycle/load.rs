@@ -111,8 +111,7 @@ impl Host {
             name => name,
         };
         if load.pins.iter().any(Option::is_some) {
-            let what =
-                format!("{name} is to have a core to itself, and has actors that are pinned");
+            let what = format!("{name} cannot have pinned actors and an exclusive core");
             return Err(Refusal::new(Kind::Wrong, what).help("leave out the pins, or --exclusive"));
         }
         let cores = self.shared.cheapest_to_vacate(name)?;
@@ -296,7 +295,7 @@ impl Host {
         if let Err(e) = started {
             let what = match (e.status, hosted.app.is_ending()) {
                 (Status::STATE, true) => {
-                    format!("{} has been unloaded before it began", hosted.name)
+                    format!("{} was unloaded before it started", hosted.name)
                 }
                 // Another thread has started it.
                 (Status::STATE, false) => return Ok(()),

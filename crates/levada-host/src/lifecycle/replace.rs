@@ -90,7 +90,7 @@ impl Host {
         kept(&new, held);
         // The unload does the rest.
         if new.is_unloading() {
-            let what = format!("{name} has been unloaded before it began");
+            let what = format!("{name} was unloaded before it started");
             return Err(Refusal::new(Kind::Conflict, what));
         }
         self.emit_loaded(&new);
@@ -200,7 +200,7 @@ impl Host {
             self.set_state(old.number, State::Running);
         }
         let what = format!(
-            "{name} goes on as it was, and was not replaced within {timeout:?}: it has not asked whether it is to end"
+            "{name} continues unchanged: it was not replaced within {timeout:?}: it has not asked whether it is to end"
         );
         Err(Refusal::new(Kind::Timeout, what).help(
             "a C program that can be replaced asks lvd_app_is_draining, or waits in lvd_wait_input_restartable \
@@ -265,11 +265,13 @@ impl TransferError {
         let (kind, what) = match self {
             TransferError::Ended => return ended_before(name),
             TransferError::Ever(why) => {
-                (Kind::Conflict, format!("{name} goes on as it was: {why}"))
+                (Kind::Conflict, format!("{name} continues unchanged: {why}"))
             }
             TransferError::Now(why) => (
                 Kind::Timeout,
-                format!("{name} goes on as it was, and was not replaced within {timeout:?}: {why}"),
+                format!(
+                    "{name} continues unchanged: it was not replaced within {timeout:?}: {why}"
+                ),
             ),
         };
         Refusal::new(kind, what)

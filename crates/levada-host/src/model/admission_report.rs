@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_counts_nothing_is_said_before_all_else() {
+    fn applications_without_units_are_reported_first() {
         let alone = Admission::uncounted("a", 25.0, None);
         let own = "a has no units of which 25.0 a second could be reserved, and runs as if without";
         assert_eq!(

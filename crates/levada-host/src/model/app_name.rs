@@ -18,7 +18,7 @@ pub fn check_name(name: &str) -> Result<(), Refusal> {
     } else {
         Err(Refusal::new(
             Kind::Wrong,
-            format!("{name:?} is no name for an application"),
+            format!("{name:?} is not a valid name for an application"),
         )
         .help(format!(
             "use at most {NAME_BYTES_MAX} letters, digits, dots, dashes and underscores; begin with a letter, \

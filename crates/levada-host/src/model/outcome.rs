@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_says_where_it_was() {
+    fn faults_report_their_place() {
         let at = |actor: &str, action: &str| {
             let fault = Fault {
                 kind: "time",

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_left_over_is_no_text() {
+    fn empty_report_if_nothing_is_unconsumed() {
         let none = unconsumed(vec![channel(0, 0, 4)]);
         assert_eq!(none, Unconsumed::default());
         assert!(lines(&none.channels, 0).is_empty());

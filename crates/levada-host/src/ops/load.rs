@@ -287,7 +287,7 @@ fn place_all(
         for (name, number) in names_and_numbers(loaded) {
             // It was unloaded while it was compiled.
             if !memory.claim_restored(name, number) {
-                let what = format!("{name} has been unloaded before it began");
+                let what = format!("{name} was unloaded before it started");
                 return Err(Refusal::new(Kind::Conflict, what).into());
             }
         }
@@ -298,7 +298,7 @@ fn place_all(
         .map(|((name, n), (_, one))| (name, n, &one.request))
         .collect();
     Ok(memory.save_all(&all).map_err(|e| {
-        let what = format!("what is loaded cannot be remembered: {e}");
+        let what = format!("the loaded applications cannot be saved: {e}");
         Refusal::new(Kind::Limit, what)
             .help("make room there, or name another folder with levada host --state DIR")
     })?)
@@ -374,7 +374,7 @@ fn start_all(
         match loaded {
             // When it was unloaded it was not in the state folder yet, or not as this host's.
             _ if loaded.is_unloading() => {
-                let what = format!("{} has been unloaded before it began", one.name());
+                let what = format!("{} was unloaded before it started", one.name());
                 return Err(Refusal::new(Kind::Conflict, what).into());
             }
             _ if one.request.paused => {}

@@ -15,7 +15,7 @@ pub(crate) fn move_by_name(
     timeout: Option<Duration>,
 ) -> Result<Application, Failed> {
     if request.worker.is_some() == request.unpin {
-        let what = "a move says either to which worker, or that the actor is free";
+        let what = "a move needs either a worker, or unpin";
         return Err(Refusal::new(Kind::Wrong, what).into());
     }
     let waits = timeout.unwrap_or(Duration::from_secs_f64(REQUEST_TIMEOUT_S));

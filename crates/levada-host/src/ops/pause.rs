@@ -33,7 +33,7 @@ impl PauseCommand {
     }
 
     fn not_saved(self, why: &std::io::Error) -> Refusal {
-        let what = format!("it is {}d, but that is not remembered: {why}", self.word());
+        let what = format!("it is {}d, but that cannot be saved: {why}", self.word());
         Refusal::new(Kind::NotSaved, what)
             .help("it is tried again with each change, and when this host ends")
     }

@@ -366,7 +366,7 @@ pub fn prepare(
         return match made {
             Ok(made) => Ok(Prepared { text, ..made }),
             Err(e) => Err(wrong(format!(
-                "levada prepare says what is not understood: {e}"
+                "levada prepare sent a reply that cannot be parsed: {e}"
             ))),
         };
     }
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_comes_whole() {
+    fn long_replies_arrive_complete() {
         let mut command = Command::new("sh");
         command.args(["-c", "head -c 300000 /dev/zero; echo no >&2; exit 3"]);
         let output = Preparing::default()

@@ -98,7 +98,7 @@ impl<'a> Replacement<'a> {
                 return Ok((ready, coming, left));
             }
         }
-        let what = format!("{name} has been replaced by others all the time");
+        let what = format!("{name} was replaced by other requests again and again");
         Err(Refusal::new(Kind::Conflict, what).help("try again").into())
     }
 
@@ -292,7 +292,7 @@ fn not_entered(folder: &Path, e: &std::io::Error) -> Refusal {
 fn not_saved(e: std::io::Error) -> Refusal {
     Refusal::new(
         Kind::NotSaved,
-        format!("it runs, but what the next host knows is the version before it: {e}"),
+        format!("it runs, but the state folder has the version before it: {e}"),
     )
     .help("it is tried again with each change, and when this host ends")
 }

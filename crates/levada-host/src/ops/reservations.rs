@@ -99,7 +99,7 @@ pub(crate) fn leave_core(
     let worker = worker_on(served, cpu)?;
     let process = watch(asked.process)?;
     let (over, lasts) = std::io::pipe()
-        .map_err(|e| Refusal::new(Kind::Limit, format!("there can be no pipe: {e}")))?;
+        .map_err(|e| Refusal::new(Kind::Limit, format!("cannot create a pipe: {e}")))?;
     served.host.vacate_core(worker, timeout)?;
     let number = served.reservations.add(worker, lasts);
     let watched = served.clone();

@@ -12,6 +12,6 @@ pub(crate) fn timeout_from(given: Option<f64>, usual: f64) -> Result<Duration, R
         .map(|timeout| timeout.min(TIMEOUT_MAX))
         .map_err(|e| {
             let timeout = levada_map::format_number(timeout);
-            Refusal::new(Kind::Wrong, format!("timeout={timeout} is no time: {e}"))
+            Refusal::new(Kind::Wrong, format!("timeout={timeout} is not a time: {e}"))
         })
 }

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_end_or_is_no_text_is_refused() {
+    fn endless_files_and_binary_files_are_refused() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("t");
         std::fs::write(&path, "\u{feff}[a]\n").unwrap();

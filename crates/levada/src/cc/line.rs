@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_prepares_links_nothing() {
+    fn command_lines_that_only_preprocess_link_nothing() {
         for text in [
             "pre.h",
             "-O2 a.h -o a.h.gch",

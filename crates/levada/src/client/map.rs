@@ -53,8 +53,9 @@ fn placement(all: &[Worker]) -> String {
 pub fn map(at: &AtArgs, write: Option<&Path>) -> CommandResult {
     if let Some(file) = write {
         let all = client(at)?.text(Method::GET, "/map", &Value::Null)?;
-        let all: Vec<Worker> = serde_json::from_str(&all)
-            .map_err(|e| Failure::new(format!("the host says what is not understood: {e}")))?;
+        let all: Vec<Worker> = serde_json::from_str(&all).map_err(|e| {
+            Failure::new(format!("the host sent a reply that cannot be parsed: {e}"))
+        })?;
         artifact::write(file, placement(&all).as_bytes(), Kind::Toml)?;
     }
     request(

@@ -112,7 +112,7 @@ fn print_reply<T: Serialize + DeserializeOwned>(
         return Ok(ExitCode::SUCCESS);
     }
     let answer: T = serde_json::from_str(text).map_err(|e| {
-        Failure::new(format!("the host says what is not understood: {e}"))
+        Failure::new(format!("the host sent a reply that cannot be parsed: {e}"))
             .help("is it of another version? --json shows what it says")
     })?;
     output::line(words(&answer).trim_end())?;

@@ -494,7 +494,7 @@ fn clean_text(number: u32, cleared: &Result<mcapi::Cleared, Error>) -> String {
     };
     let what = match cleared.processes {
         0 if cleared.gone => "removed: no process used it".to_string(),
-        0 => "nothing to take away".to_string(),
+        0 => "nothing to remove".to_string(),
         n => {
             let processes = match n {
                 1 => "1 dead process".to_string(),
@@ -503,7 +503,7 @@ fn clean_text(number: u32, cleared: &Result<mcapi::Cleared, Error>) -> String {
             let rest = if cleared.gone {
                 "; domain removed, as no other process used it"
             } else {
-                "; others go on"
+                "; other processes continue"
             };
             format!(
                 "{processes} with {} and {}{rest}",

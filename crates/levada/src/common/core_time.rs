@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_process_ran_is_not_of_others() {
+    fn time_of_this_process_is_not_counted_as_that_of_others() {
         let ms = Duration::from_millis;
         let at = Instant::now();
         let first = Sample {

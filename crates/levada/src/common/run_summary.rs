@@ -487,7 +487,7 @@ fn deadlock_help(why: &str) -> &'static str {
     if why.contains("waits for room") {
         "a larger bufferSize on one of these channels may be enough"
     } else {
-        "a circle needs a first element: an actor in it has to give one before it takes any \
+        "a cycle needs a first element: an actor in it has to give one before it takes any \
              (an initialize action does)"
     }
 }

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_looks_every_other_is_kept() {
+    fn at_the_limit_every_second_sample_is_dropped() {
         let sample = |n: u64, numbers: usize| Sample {
             busy: vec![n; numbers],
             ..Sample::default()

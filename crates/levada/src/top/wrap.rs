@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_broken_and_comes_to_an_end() {
+    fn long_words_are_broken_and_wrapping_ends() {
         assert_eq!(wrapped("abcdefgh", 4), ["abcd", "  ef", "  gh"]);
         for cells in 0..6 {
             let lines = shortened("  a bücher 漢字漢字 of_many_letters", cells, 3);

@@ -550,7 +550,7 @@ mod tests {
 
     /// No input on its socket ends the daemon, since this would end the machine.
     #[test]
-    fn what_is_no_time_is_no_limit() {
+    fn invalid_time_is_no_limit() {
         let now = Instant::now();
         assert!(until(&json!(2.5)).is_some_and(|at| at > now));
         for wrong in [

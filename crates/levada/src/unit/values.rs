@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_argument_is_said() {
+    fn invalid_arguments_are_reported() {
         for part in [
             "7",
             "u8:256",

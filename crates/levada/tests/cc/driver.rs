@@ -291,7 +291,7 @@ fn dependencies_are_those_of_the_users_file() {
 }
 
 #[test]
-fn what_has_no_forks_is_compiled_as_it_is() {
+fn files_without_forks_are_compiled_unchanged() {
     let folder = place();
     let folder = folder.path();
     // A compiler that says how it was called.
@@ -448,7 +448,7 @@ fn levadas_own_headers() {
 }
 
 #[test]
-fn as_the_compiler_of_a_makefile() {
+fn works_as_the_compiler_of_a_makefile() {
     let folder = place();
     let folder = folder.path();
     std::fs::write(
@@ -487,7 +487,7 @@ fn as_the_compiler_of_a_makefile() {
 }
 
 #[test]
-fn as_the_compiler_of_cmake() {
+fn works_as_the_compiler_of_cmake() {
     let folder = place();
     let folder = folder.path();
     std::fs::write(

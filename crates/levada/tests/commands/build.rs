@@ -98,7 +98,7 @@ fn networks_are_compiled_with_the_headers_and_the_library_of_the_command_itself(
 }
 
 #[test]
-fn the_runtime_is_there_for_what_is_loaded() {
+fn runtime_symbols_are_exported_to_loaded_objects() {
     let symbols = Command::new("nm")
         .args(["-D", "--defined-only", env!("CARGO_BIN_EXE_levada")])
         .output()
@@ -117,7 +117,7 @@ fn the_runtime_is_there_for_what_is_loaded() {
 
 /// A network with much C is one file where a file is named, and several in a folder that is.
 #[test]
-fn much_c_goes_where_it_was_asked_for() {
+fn c_sources_are_written_into_the_requested_folder() {
     let place = numbers();
     let actions: String = (0..400)
         .map(|i| {

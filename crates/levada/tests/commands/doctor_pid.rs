@@ -207,7 +207,7 @@ fn an_existing_debugger_is_reported() {
 /// As another user, on a program of ours; or, if we cannot change the user, on process 1.
 #[test]
 fn a_process_of_another_user_is_reported() {
-    const TEST: &str = "says_that_it_is_somebody_elses";
+    const TEST: &str = "says_that_it_is_another_users";
     let place = Place::new(&[]);
     if !can_look(&place, TEST) {
         return;

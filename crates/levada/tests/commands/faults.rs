@@ -123,7 +123,7 @@ fn a_first_firing_that_fails_is_one_that_began() {
 
 /// Also where it has been joined with others, whose actions end.
 #[test]
-fn of_joined_actors_the_one_without_end_is_named() {
+fn endless_action_of_a_fused_actor_is_named() {
     let place = Place::new(&[SOURCE]);
     place.write(
         "src/p/Hang.cal",

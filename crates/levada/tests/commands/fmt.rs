@@ -152,7 +152,7 @@ fn files_that_cannot_be_are_left_alone() {
 }
 
 #[test]
-fn what_is_too_large_is_not_read() {
+fn files_that_are_too_large_are_not_read() {
     let place = Place::new(&[("A.cal", "")]);
     let huge = std::fs::File::create(place.path("A.cal")).unwrap();
     huge.set_len((64 << 20) + 1).unwrap();

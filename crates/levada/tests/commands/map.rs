@@ -221,7 +221,7 @@ fn a_recorded_run_says_how_costs_vary_along_the_way() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_of_descriptions_are_reported() {
     let place = mix();
     let with = |from: &str, to: &str| place.write("bad.toml", &MIX.replace(from, to));
     for (from, to, said) in [

@@ -55,7 +55,7 @@ fn networks_that_are_none() {
 }
 
 #[test]
-fn of_two_files_of_one_name_the_one_that_is_named_is_taken() {
+fn named_file_is_used_if_two_share_its_name() {
     let place = numbers();
     let says = |name: &str, what: &str| {
         format!(

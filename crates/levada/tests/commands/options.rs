@@ -143,7 +143,7 @@ fn what_a_killed_process_has_left_is_removed() {
 }
 
 #[test]
-fn a_link_stays_and_what_it_leads_to_is_written() {
+fn output_through_a_symbolic_link_keeps_the_link() {
     let place = video();
     place.write("real.y4m", "old");
     place.write("real.svg", "");
@@ -186,7 +186,7 @@ fn a_negative_number_is_told_to_be_no_value() {
 }
 
 #[test]
-fn inputs_that_are_not_what_they_should_be() {
+fn invalid_inputs_are_refused() {
     let place = Place::new(&[]);
     place.write(
         "src/p/Top.cal",

@@ -172,7 +172,7 @@ fn what_is_given_is_looked_at_each_time() {
 
 /// Warnings are said each time.
 #[test]
-fn what_was_warned_of_is_warned_of_again() {
+fn warnings_are_repeated_from_the_cache() {
     let kept = Kept::new(&[TOP, "--out-of-bounds=clamp"]);
     let warned = "package p;\n@native actor Write () int In ==> : end\n";
     kept.place.write("src/p/Write.cal", warned);

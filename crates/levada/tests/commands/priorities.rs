@@ -30,7 +30,7 @@ const SOURCE: &str = "package p;\nactor Source (int total) ==> int X :\n  int n 
     \x20 action ==> X:[x mod 5] guard n < total do n := n + 1; x := (x * 75 + 74) mod 65537; end\nend\n";
 
 #[test]
-fn what_comes_between_two_looks_goes_to_the_first() {
+fn elements_between_two_reads_go_to_the_higher_priority() {
     let total = ELEMENTS.to_string();
     let params: &[(&str, &str)] = &[("total", &total)];
     let instances: &[Instance] = &[

@@ -103,7 +103,7 @@ fn a_host_does_so() {
 }
 
 #[test]
-fn so_does_the_host_of_what_is_isolated() {
+fn isolated_applications_are_scheduled_round_robin_too() {
     let host = Host::begin_with(sources(), &["--schedule", "round-robin"]);
     let args = ["load", "src/p/Many.xdf", "--name", "a", "--isolate"];
     host.run(&[&args[..], &["--out", "/dev/null"]].concat())

@@ -79,7 +79,7 @@ fn wrong_usage_has_status_2() {
 }
 
 #[test]
-fn with_json_what_is_wrong_is_json_too() {
+fn with_json_errors_are_json_too() {
     let place = numbers();
     place.write(
         "src/p/Bad.cal",

@@ -227,7 +227,7 @@ fn what_isolated_applications_take_is_not_promised_to_others() {
 
 /// What is not known is said, and found out when it runs.
 #[test]
-fn what_was_never_measured_is_loaded_and_that_is_said() {
+fn unmeasured_applications_are_loaded_and_reported_so() {
     let host = Host::begin_in(counting());
     let plain = load(&host, "Other", "plain", &["--json"]);
     assert_eq!(plain.succeeds().json()["admission"], Value::Null);
@@ -376,7 +376,7 @@ fn firings_that_hold_up_a_promise_are_named() {
 /// What a unit takes is known by an earlier run as long as the first has not been counted: the reservation is judged by
 /// that. Where no run has counted any, that is said, and not that it is measured.
 #[test]
-fn what_has_counted_nothing_yet_keeps_its_promise() {
+fn reserved_rate_is_kept_before_units_were_counted() {
     let host = Host::begin_in(counting());
     let place = |name: &str| format!("[{name}]\nsource = 0\ntick = 0\n");
     let places = ["one", "two"].map(place).concat();
@@ -416,7 +416,7 @@ fn what_has_counted_nothing_yet_keeps_its_promise() {
 
 /// What is paused has its reserved rate still, and would not find it kept if it went on.
 #[test]
-fn what_is_paused_keeps_its_promise() {
+fn paused_applications_keep_their_reserved_rate() {
     let host = Host::begin_in(counting());
     let place = |name: &str| format!("[{name}]\nsource = 0\ntick = 0\n");
     let places = ["measured", "one", "two"].map(place).concat();
@@ -495,7 +495,7 @@ fn a_waiting_replacement_reserves_nothing_in_addition() {
             then();
             assert!(!replaces.is_finished());
             let refused = replaces.join().unwrap();
-            refused.refuses(8, &["one goes on as it was"]);
+            refused.refuses(8, &["one continues unchanged"]);
         });
     };
     is_waiting("Middle", "700", &|| {
@@ -677,7 +677,7 @@ fn a_quota_leaves_the_rest_to_promised_rates() {
 /// An application of highest priority that is driven by a clock leaves the rest to the reserved rate; in simulation,
 /// too, where it could run without end.
 #[test]
-fn what_a_clock_lets_go_on_takes_no_more_than_it_does() {
+fn clock_driven_application_is_admitted_by_its_measured_use() {
     let place = counting();
     place.write(
         "src/p/Clock.cal",

@@ -92,7 +92,7 @@ fn all_that_have_ended_are_unloaded_and_nothing_that_runs() {
 }
 
 #[test]
-fn what_is_in_flight_comes_out_of_what_is_unloaded() {
+fn unloading_lets_elements_in_flight_leave() {
     let host = Host::begin();
     for (name, how) in [("a", "--timeout=60"), ("b", "--now")] {
         let out = format!("{name}.txt");

@@ -67,7 +67,7 @@ fn hostile_clients_get_an_answer_and_harm_nothing() {
         (
             "{\"network\":\"x\",\"directory\":\"/tmp\",\"name\":\"a b\"}",
             "400",
-            "no name",
+            "not a valid name",
         ),
     ] {
         let answer = host.post("/applications", body);
@@ -193,7 +193,7 @@ fn a_disconnected_client_frees_its_slot() {
 /// A client that requests an immediate end and disconnects leaves nothing pending for its timeout: the number of such
 /// waits is bounded, and further requests to end are still served.
 #[test]
-fn what_is_to_end_at_once_is_waited_for_by_few() {
+fn few_threads_wait_for_immediate_unloads() {
     let host = with_one_stuck();
     host.many("other");
     let ask = |_| {
@@ -258,9 +258,9 @@ fn a_folder_that_is_no_text_is_told() {
         let mut command = host.place.command(&["load", "--socket"]);
         command.arg(&socket).args(args);
         if inside {
-            drop(command.current_dir(&folder))
+            command.current_dir(&folder);
         } else {
-            drop(command.arg(folder.join("x")).arg(&top))
+            command.arg(folder.join("x")).arg(&top);
         }
         let run = Run::new(command.output().unwrap());
         run.refuses(1, &["is no text in UTF-8", "a link"]);
@@ -307,7 +307,7 @@ fn the_head_of_an_answer_can_be_asked_for_alone() {
 /// Of a manifest all are seen or none, at any moment of its load, however it ends: it is loaded, its client is killed
 /// meanwhile, or the last of its applications is refused when all others are there.
 #[test]
-fn of_a_manifest_all_are_seen_or_none() {
+fn all_applications_of_a_manifest_are_visible_or_none() {
     const EACH: usize = 10;
     let host = Host::begin();
     let manifest = |name: &str, more: &str| {
@@ -370,7 +370,7 @@ fn of_a_manifest_all_are_seen_or_none() {
 }
 
 #[test]
-fn what_others_are_said_to_take_of_cores_is_as_many_good_numbers() {
+fn core_usage_by_others_must_be_valid_numbers_one_per_core() {
     let host = Host::begin();
     for (usage, why) in [
         (

@@ -275,7 +275,7 @@ fn an_application_unloaded_during_replacement_is_not_restored() {
             replaces
                 .join()
                 .unwrap()
-                .refuses(5, &["a has been unloaded before it began"]);
+                .refuses(5, &["a was unloaded before it started"]);
         });
         assert!(!host.place.exists("state/a.json"));
         host.run(&["unload", "a"]).succeeds();
@@ -335,7 +335,7 @@ fn a_removed_application_leaves_no_partial_output() {
 /// A child that an application has forked may live for longer than its host: it keeps nothing of that, also where
 /// it was not forked by the C library, and has everything that the host had open. The next host begins at once.
 #[test]
-fn what_was_forked_keeps_nothing_of_a_host_that_has_ended() {
+fn forked_process_holds_no_resource_of_an_ended_host() {
     const FORKS: &str = "#define _GNU_SOURCE\n#include <signal.h>\n#include <stdio.h>\n#include <string.h>\n\
         #include <sys/syscall.h>\n#include <unistd.h>\nint main(int argc, char **argv) {\n  \
         int bare = argc > 1 && !strcmp(argv[1], \"bare\");\n  \
@@ -371,7 +371,7 @@ fn what_was_forked_keeps_nothing_of_a_host_that_has_ended() {
         let place = killed(host);
         place
             .run(&["list", "--socket=h.sock"])
-            .refuses(10, &["no host lives"]);
+            .refuses(10, &["no host is running"]);
         if how == "fork" {
             // A client that waits for a reply gets an error.
             client
@@ -417,7 +417,7 @@ fn an_application_that_reads_a_lock_takes_nothing_of_it() {
     for (args, why) in [
         (
             ["host", "--socket=h.sock", "--state=state2"],
-            "another host lives there",
+            "another host is running there",
         ),
         (
             ["host", "--socket=other.sock", "--state=state"],
@@ -449,7 +449,7 @@ const FORKS_ONE: &str = "#include <stdio.h>\n#include <unistd.h>\nint main(void)
 /// Nothing of what the host, its isolated applications or the networks in it have opened is in a child that another
 /// application forks, so a reader of a pipe sees end of file.
 #[test]
-fn what_was_forked_has_no_descriptor_of_the_host_or_of_a_network() {
+fn forked_process_has_no_descriptor_of_the_host_or_of_a_network() {
     let place = sources();
     compiled(&place, "forks", FORKS_ONE);
     let host = Host::begin_in(place);

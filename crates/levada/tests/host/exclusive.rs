@@ -71,7 +71,7 @@ fn nothing_else_is_on_its_core() {
         works(&host, name);
     }
     let own = own.to_string();
-    let why = format!("worker {own} is for alone alone");
+    let why = format!("worker {own} is exclusive to alone");
     host.run(&["move", "a", "source", &own])
         .refuses(5, &["source cannot be moved", &why]);
     // Of two workers one is for all.
@@ -129,7 +129,7 @@ fn nothing_isolated_is_on_its_core() {
         let apart: Vec<&str> = rows.filter(|row| row.contains("apart.")).collect();
         assert!(apart.len() == 2 && apart.iter().all(|row| row.contains("isolated")));
         let worker = own.to_string();
-        let why = format!("worker {worker} is for alone alone");
+        let why = format!("worker {worker} is exclusive to alone");
         host.run(&["move", "apart", "source", &worker])
             .refuses(5, &["source cannot be moved", &why]);
         // A new version has the same core, and nothing comes between.
@@ -228,7 +228,7 @@ fn a_failed_or_ended_application_gives_its_core_back() {
 }
 
 #[test]
-fn what_cannot_be_alone_is_refused() {
+fn impossible_exclusive_loads_are_refused() {
     let host = Host::begin();
     load(&host, "x", &["--exclusive", "--isolate"]).refuses(3, &["isolated", "--exclusive"]);
     host.place.write("main.c", "int main(void) { return 0; }\n");
@@ -356,7 +356,7 @@ fn a_core_that_is_kept_is_not_waited_for() {
 /// If each core is occupied, the error names the applications, and nothing has changed; likewise if only the occupied
 /// core would remain for others.
 #[test]
-fn where_all_cores_are_kept_it_is_refused() {
+fn exclusive_load_is_refused_if_no_core_can_be_vacated() {
     let host = Host::begin();
     load_sleeper(&host, "one");
     load(&host, "a", &[]).succeeds();

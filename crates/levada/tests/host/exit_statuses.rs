@@ -52,5 +52,5 @@ fn errors_have_codes_and_exit_statuses() {
     host.run(&args).succeeds();
     host.run(&["show", "b"]).refuses(4, &["there are a, apart"]);
     host.run(&["load", TOP, "--name=-x", "--out=x"])
-        .refuses(3, &["a letter, digit or underscore first"]);
+        .refuses(3, &["begin with a letter, a digit or an underscore"]);
 }

@@ -57,7 +57,7 @@ fn fires(host: &Host, name: &str) {
 }
 
 #[test]
-fn it_is_spoken_to_as_all_others_are() {
+fn isolated_applications_are_controlled_like_others() {
     let host = Host::begin();
     let pid = load(&host, "src/p/Many.xdf", "apart", "apart.txt");
     assert!(lives(pid) && pid != host.child.id());
@@ -105,7 +105,7 @@ fn it_is_spoken_to_as_all_others_are() {
 }
 
 #[test]
-fn it_ends_by_itself_and_its_name_is_free_then() {
+fn ended_application_frees_its_name() {
     let host = Host::begin();
     for _ in 0..3 {
         let args = [
@@ -216,7 +216,7 @@ fn an_end_by_a_second_signal_is_reported_so() {
 }
 
 #[test]
-fn what_its_own_host_contains_is_told_in_the_same_words() {
+fn faults_of_isolated_applications_are_reported_in_the_same_words() {
     let host = Host::begin();
     let args = ["load", "src/p/Bad.xdf", "--name=bad", "--out=/dev/null"];
     host.run(&[&args[..], &["--isolate"]].concat()).succeeds();
@@ -311,7 +311,7 @@ fn a_stopped_process_is_waited_for_until_the_timeout() {
 }
 
 #[test]
-fn it_claims_no_more_than_it_may() {
+fn memory_claims_stop_at_the_limit() {
     let host = Host::begin_in(rogues());
     host.run(&["load", "src/p/Many.xdf", "--isolate", "--memory=1K"])
         .refuses(6, &["Many claims", "and may have 1024"]);
@@ -405,7 +405,7 @@ int main(int argc, char **argv) {
 /// What Levada takes itself is none of it: of a C program, which needs most of that, of a small limit and of a
 /// large one. The process answers, or refuses, when all is taken.
 #[test]
-fn it_can_claim_what_it_may() {
+fn memory_can_be_claimed_up_to_the_limit() {
     let place = sources();
     place.write("eats.c", EATS);
     place
@@ -536,7 +536,7 @@ fn a_new_version_goes_on_in_the_same_process() {
 }
 
 #[test]
-fn of_a_manifest_all_are_loaded_or_none() {
+fn all_applications_of_a_manifest_are_loaded_or_none() {
     let host = Host::begin();
     let one = |name: &str, file: &str, more: &str| {
         format!(
@@ -574,7 +574,7 @@ fn wrong_ways_to_hand_over_a_socket_are_told() {
 
 /// What its process has forked, in a session of its own and with no parent any more, ends with it.
 #[test]
-fn what_it_has_forked_ends_with_it() {
+fn forked_processes_end_with_the_application() {
     let mut host = Host::begin_in(rogues());
     let left = |host: &Host, before: usize| -> u32 {
         let start = Instant::now();

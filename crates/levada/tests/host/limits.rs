@@ -718,7 +718,7 @@ fn limits_of_the_system_end_no_more_than_an_application() {
 /// What runs now is counted now: without a step back, also where others have most of the core, and of a C program
 /// where it computes.
 #[test]
-fn what_computes_without_a_pause_is_counted_as_it_goes() {
+fn long_firings_are_counted_while_they_run() {
     let place = sources();
     place.write("src/p/Endless.cal", ENDLESS);
     compiled(

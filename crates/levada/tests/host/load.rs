@@ -9,7 +9,7 @@ use crate::common::host::{Host, TOP, sources};
 use crate::common::network;
 
 #[test]
-fn what_cannot_be_loaded_is_said_before_anything_is_touched() {
+fn load_errors_are_reported_before_anything_changes() {
     let host = Host::begin();
     host.run(&["load", TOP, "--name", "a", "--paused"])
         .succeeds();
@@ -29,7 +29,7 @@ fn what_cannot_be_loaded_is_said_before_anything_is_touched() {
             &["there is no file src/p/None.xdf"][..],
         ),
         (vec![TOP, "--name", "a"], &["a is loaded already", "--name"]),
-        (vec![TOP, "--name", "../a"], &["is no name"]),
+        (vec![TOP, "--name", "../a"], &["is not a valid name"]),
         (vec![TOP, "--in", "none.txt"], &["--in none.txt"]),
         (vec![TOP, "--out", "none/x"], &["there is no folder"]),
         (

@@ -596,7 +596,10 @@ fn a_conflicting_request_gets_a_clear_error() {
     load(&["--paused"]).succeeds();
     host.run(&["pause", "x"]).refuses(
         5,
-        &["x cannot be paused: x has not begun yet", "levada resume x"],
+        &[
+            "x cannot be paused: x has not started yet",
+            "levada resume x",
+        ],
     );
     host.run(&["unload", "x", "--now"]).succeeds();
     std::thread::scope(|scope| {

@@ -190,7 +190,7 @@ fn every_answer_is_one_that_is_described() {
 }
 
 #[test]
-fn what_is_documented_is_there() {
+fn documented_paths_exist() {
     let host = Host::begin();
     host.many("one");
     let answer = host.get("/openapi.json");

@@ -128,7 +128,7 @@ const PROGRAMS: usize = 12;
 /// no gain in that: on another core both together need as much as on this one, and more than one of them. The time
 /// until then depends on the machine, on which other programs may run, too.
 #[test]
-fn of_a_core_that_programs_use_an_application_has_less() {
+fn an_application_has_less_of_a_core_that_programs_use() {
     let host = steps();
     let Some(cpu) = first_core("an application next to programs", &host) else {
         return;

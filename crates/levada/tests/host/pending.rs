@@ -255,7 +255,7 @@ fn a_later_owner_of_the_name_is_not_unloaded() {
         assert_eq!(host.seen("b")["state"], "running");
         shut(&host, false);
     });
-    loaded.refuses(5, &["b has been unloaded before it began"]);
+    loaded.refuses(5, &["b was unloaded before it started"]);
     assert!(host.seen("a").is_null());
     let number = host.until("b", runs)["number"].clone();
     host.run(&REPLACE).succeeds();
@@ -293,7 +293,7 @@ fn a_paused_application_unloaded_with_its_manifest_pending_is_not_loaded() {
             shut(&host, false);
             load.join().unwrap()
         });
-        loaded.refuses(5, &["b has been unloaded before it began"]);
+        loaded.refuses(5, &["b was unloaded before it started"]);
         assert_eq!(host.json(&["list"]), serde_json::json!([]));
         assert_eq!(kept(&host), [""; 0]);
     }
@@ -355,7 +355,7 @@ fn a_file_is_given_to_one_alone() {
             let other = ["load", "src/p/Many.xdf", "--name=c", "--out=out.txt"];
             host.run(&other).succeeds();
             assert!(!first.is_finished() && !second.is_finished());
-            first.join().unwrap().refuses(8, &["b goes on as it was"]);
+            first.join().unwrap().refuses(8, &["b continues unchanged"]);
             second.join().unwrap()
         });
         second.refuses(5, &["out.txt: the application c writes that file"]);
@@ -467,7 +467,7 @@ fn a_late_replacement_is_recorded() {
     host.run(&["replace", "a", "gate2.so", "--priority=3", "--timeout=0.1"])
         .refuses(
             8,
-            &["a goes on as it was, and was not replaced in the time that its process had"],
+            &["a continues unchanged: it was not replaced in the time that its process had"],
         );
     shut(&host, false);
     host.until("a", |a| a["network"] != before && runs(a));

@@ -116,7 +116,7 @@ fn a_late_application_is_told_what_occupies_its_core() {
     let start = std::time::Instant::now();
     loop {
         let why = host.run(&["why", "behind"]).succeeds().out.clone();
-        assert!(!why.contains("circle"), "{why}");
+        assert!(!why.contains("cycle"), "{why}");
         let used = "worker 0 was recently used ";
         if why.contains("turn on worker 0") && why.contains(used) && why.contains("% by hog") {
             return;

@@ -184,7 +184,7 @@ int main(int argc, char **argv) {
 "#;
 
 #[test]
-fn what_waits_behind_a_library_goes_on_elsewhere() {
+fn entities_behind_a_library_call_continue_on_another_worker() {
     let place = sources();
     compiled(&place, "stays", STAYS);
     compiled(&place, "calls", CALLS);
@@ -232,7 +232,7 @@ fn a_preempted_program_computes_the_same() {
 
 /// A program that forks and does nothing else is seen on the workers that it takes.
 #[test]
-fn what_forks_take_is_seen_in_the_map() {
+fn load_of_forks_is_shown_in_the_map() {
     let place = sources();
     compiled(
         &place,

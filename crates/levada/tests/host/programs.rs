@@ -100,7 +100,7 @@ fn how_main_ends_is_how_the_application_ends() {
 }
 
 #[test]
-fn what_they_compute_is_counted() {
+fn computations_of_programs_are_counted() {
     let host = Host::begin_in(programs());
     load(&host, "busy", &[], &["/dev/null", "41"]);
     let ended = host.until("busy", |a| a["outcome"].is_string());
@@ -132,7 +132,7 @@ fn one_that_waits_is_paused_and_stopped() {
 }
 
 #[test]
-fn what_is_for_networks_is_refused() {
+fn options_of_networks_are_refused_for_programs() {
     let host = Host::begin_in(programs());
     host.run(&["load", "libwork.so", "--in=x"])
         .refuses(1, &["--in is for networks, and libwork.so is a C program"]);
@@ -276,7 +276,7 @@ fn a_new_version_takes_over_between_two_elements() {
     with(&["replace", "deaf", "copies.so", "--timeout", "0.2"], &[]).refuses(
         8,
         &[
-            "deaf goes on as it was",
+            "deaf continues unchanged",
             "has not asked",
             "lvd_app_is_draining",
         ],
@@ -345,7 +345,7 @@ int main(int argc, char **argv) {
 /// What programs print is there when they have ended, while the host lives; also of those in a process of their own,
 /// which leave nothing open either.
 #[test]
-fn what_they_print_is_written_when_they_end() {
+fn output_of_programs_is_flushed_at_their_end() {
     let place = sources();
     compiled(&place, "libprints", PRINTS);
     let mut host = Host::begin_printing(place, &[]);
@@ -541,7 +541,7 @@ fn a_constructor_that_does_not_return_ends_no_old_version() {
         .succeeds();
     let process = host.seen("a")["isolated"].as_i64().unwrap();
     host.run(&["replace", "a", "stays.so", "--timeout=1"])
-        .refuses(8, &["a goes on as it was", "a constructor", "--now"]);
+        .refuses(8, &["a continues unchanged", "a constructor", "--now"]);
     let count = || std::fs::read_to_string(host.place.path("count")).unwrap();
     let before = count();
     let start = Instant::now();

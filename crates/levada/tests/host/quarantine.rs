@@ -335,7 +335,7 @@ fn what_is_still_to_come_is_listed() {
 }
 
 #[test]
-fn what_cannot_be_loaded_any_more_is_told_wherever_one_looks() {
+fn failed_restores_are_shown_by_all_commands() {
     let host = Host::begin_in(rogues());
     for name in ["good", "gone"] {
         host.many(name);

@@ -56,8 +56,8 @@ fn number(of: &Value) -> f64 {
     of.as_f64().unwrap_or_default()
 }
 
-/// Waits until an application has a rate within `bounds`, per second, for four seconds; `what` is the count.
-/// Next to other programs that compute, that may take a while.
+/// Waits until an application makes progress at a rate within `bounds` for four seconds; `what` is the count, per
+/// second. Next to other programs that compute, that may take a while.
 fn has_come_within(
     host: &Host,
     from: &Value,

@@ -267,7 +267,7 @@ fn a_program_next_to_it_gets_its_turns() {
 }
 
 #[test]
-fn one_application_without_a_host_has_it_too() {
+fn levada_run_has_real_time_priority_too() {
     if !allowed("levada run --realtime") {
         return;
     }

@@ -92,7 +92,7 @@ fn written(place: &Place) -> Vec<i64> {
 
 /// Versions of each kind take over in the middle of groups, while numbers come.
 #[test]
-fn what_actors_know_goes_along() {
+fn actor_state_is_transferred_to_a_new_version() {
     let place = sums();
     let path = pipe(&place, "in.fifo");
     let host = Host::begin_in(place);
@@ -243,7 +243,7 @@ fn a_quiet_pipe_holds_nothing_up() {
 
 /// An actor that writes to a pipe without a reader is in the middle of a firing: it continues unchanged.
 #[test]
-fn where_it_cannot_take_over_the_old_version_goes_on() {
+fn old_version_continues_if_the_new_one_cannot_take_over() {
     let place = sums();
     place.write("numbers.txt", &"1\n7\n".repeat(40_000));
     let mut output = held_pipe(&place, "out.fifo");
@@ -269,7 +269,10 @@ fn where_it_cannot_take_over_the_old_version_goes_on() {
     host.run(&["replace", "a", "more/p/Sums.xdf", "--timeout", "0.5"])
         .refuses(
             8,
-            &["a goes on as it was", "write is in the middle of a firing"],
+            &[
+                "a continues unchanged",
+                "write is in the middle of a firing",
+            ],
         );
     assert!(start.elapsed() < Duration::from_secs(300));
     assert_eq!(host.seen("a")["number"], number);
@@ -369,7 +372,7 @@ fn limits_are_kept_while_a_new_version_waits_for_its_moment() {
     let refused = |within| {
         let start = Instant::now();
         host.run(&[&other[..], &[within]].concat())
-            .refuses(8, &["a goes on as it was"]);
+            .refuses(8, &["a continues unchanged"]);
         start.elapsed().as_secs_f64()
     };
     host.run(&["load", "src/p/Slow.xdf", "--name", "a", "--rate", "5"])
@@ -438,7 +441,7 @@ fn a_version_that_waits_is_not_seen() {
         replaces
             .join()
             .unwrap()
-            .refuses(8, &["a goes on as it was"]);
+            .refuses(8, &["a continues unchanged"]);
     });
     assert!(looked > 5);
     assert_eq!(events(), before, "{}", host.get("/events"));

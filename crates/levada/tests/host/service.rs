@@ -21,11 +21,11 @@ fn a_socket_has_one_host_and_a_dead_one_is_followed() {
         .mode();
     assert_eq!(mode & 0o777, 0o600);
     let second = host.place.run(&["host", "--socket", "h.sock"]);
-    second.refuses(5, &["another host lives there"]);
+    second.refuses(5, &["another host is running there"]);
     host.child.kill().unwrap();
     host.child.wait().unwrap();
     host.run(&["list"])
-        .refuses(10, &["no host lives at h.sock", "levada host"]);
+        .refuses(10, &["no host is running at h.sock", "levada host"]);
     let place = std::mem::replace(&mut host.place, Place::new(&[]));
     drop(host);
     let mut host = Host::begin_in(place);
@@ -71,7 +71,7 @@ fn a_host_says_in_json_that_it_answers() {
     assert_eq!(said["pid"], host.child.id());
     assert_eq!(said["workers"], 2);
     let second = host.run(&["host", "--json"]);
-    second.refuses(5, &["another host lives there"]);
+    second.refuses(5, &["another host is running there"]);
     assert_eq!(second.json()["outcome"], "refused");
 }
 
@@ -115,7 +115,7 @@ fn an_inherited_listening_socket_is_taken_over() {
                 .unwrap(),
         );
         let name = option.split('=').next().unwrap();
-        both.refuses(1, &[name, "handed over (LISTEN_FDS)"]);
+        both.refuses(1, &[name, "started with one (LISTEN_FDS)"]);
         std::fs::remove_file(place.path("s.sock")).unwrap();
     }
     let deaf = [
@@ -124,7 +124,7 @@ fn an_inherited_listening_socket_is_taken_over() {
     ];
     for socket in deaf {
         let deaf = Run::new(host("LISTEN_FDS=1", socket).output().unwrap());
-        deaf.refuses(3, &["no stream socket that listens", "ListenStream"]);
+        deaf.refuses(3, &["not a listening stream socket", "ListenStream"]);
     }
 }
 
@@ -245,7 +245,7 @@ fn a_socket_that_is_removed_is_made_again() {
     let second = host
         .place
         .run(&["host", "--socket=h.sock", "--state=other"]);
-    second.refuses(5, &["another host lives there"]);
+    second.refuses(5, &["another host is running there"]);
     // Where something else is, the host ends and says so.
     let mut host = host;
     host.place.write("h.new", "");

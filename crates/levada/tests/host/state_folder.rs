@@ -93,7 +93,7 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
 
 /// As on a disk that is full: a folder lies in the way.
 #[test]
-fn what_cannot_be_saved_is_told_and_tried_again() {
+fn failed_saves_are_reported_and_retried() {
     let host = Host::begin();
     for name in ["a", "b", "c"] {
         host.many(name);

@@ -120,7 +120,7 @@ fn an_application_that_leaves_nothing_says_nothing() {
 }
 
 #[test]
-fn of_many_channels_sixty_four_are_listed_and_the_others_counted() {
+fn at_most_sixty_four_channels_are_listed_and_the_others_counted() {
     let host = host();
     for (name, options) in [("hosted", &[][..]), ("isolated", &["--isolate"])] {
         let seen = done(&host, "Wide", name, options);

@@ -267,7 +267,7 @@ fn a_native_of_the_users_own_takes_the_place_of_one_that_comes_along() {
 }
 
 #[test]
-fn what_is_played_becomes_a_wav_file() {
+fn played_samples_become_a_wav_file() {
     let place = Place::new(&[(
         "src/p/Top.cal",
         "package p;

@@ -92,7 +92,7 @@ told many 2
 
 /// Many, each of which stays what it is.
 #[test]
-fn what_is_put_together_stays() {
+fn concatenated_strings_keep_their_contents() {
     let text = "package p;
 actor Top () ==> :
   List(type: String, size=5000) kept;

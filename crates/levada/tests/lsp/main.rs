@@ -292,7 +292,7 @@ impl Editor {
 }
 
 #[test]
-fn what_is_wrong_appears_and_vanishes() {
+fn diagnostics_appear_and_disappear() {
     let mut editor = Editor::new();
     editor.open("src/p/A.cal", ACTOR);
     assert_eq!(editor.wrong("src/p/A.cal"), Vec::<Value>::new());
@@ -621,7 +621,7 @@ fn messages_that_are_wrong_are_answered() {
 }
 
 #[test]
-fn how_it_ends() {
+fn server_exit_status_says_how_the_editor_ended_it() {
     // The editor goes without a word; it says goodbye too early; it talks nonsense.
     Editor::new().ends(1);
     let mut early = Editor::new();

@@ -364,7 +364,7 @@ fn classes_are_given() {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_nothing_is_changed() {
+fn errors_are_reported_and_nothing_is_changed() {
     let Some(bench) = Bench::new("wrong shields") else {
         return;
     };

@@ -201,7 +201,7 @@ fn children_born_meanwhile_get_all_cores_and_a_wish_of_one_s_own_is_left() {
 }
 
 #[test]
-fn what_cannot_be_restored_is_said_and_the_status_is_the_program_s() {
+fn failed_restores_are_reported_and_the_status_is_the_program_s() {
     let Some(bench) = Bench::new("a ledger spoilt") else {
         return;
     };

@@ -266,7 +266,7 @@ fn images_run_to_their_status(kind: &Kind) {
     units.run(&["load", "u", "loops"]).succeeds();
     units
         .run(&["run", "u", "--timeout", "0.2"])
-        .refuses(125, &["unit u: its time is over"]);
+        .refuses(125, &["unit u: its timeout has expired"]);
     units.run(&["load", "u", "seven"]).succeeds();
     assert_eq!(units.run(&["run", "u"]).code, Some(7));
     let log = units.run(&["log", "u"]);
@@ -326,7 +326,7 @@ fn a_program_that_masks_interrupts_is_ended_in_time() {
     units.run(&["load", "u", "masks"]).succeeds();
     units
         .run(&["run", "u", "--timeout", "0.2"])
-        .refuses(125, &["unit u: its time is over"]);
+        .refuses(125, &["unit u: its timeout has expired"]);
     // It answers when it has booted another machine.
     units.run(&["load", "u", "seven"]).succeeds();
     assert_ne!(units.list()[0]["machine"], machine);
@@ -381,17 +381,17 @@ fn what_is_killed_is_said(kind: &Kind) {
 }
 
 #[test]
-fn what_is_killed_is_said_natively() {
+fn killed_unit_is_reported_natively() {
     what_is_killed_is_said(&NATIVE);
 }
 
 #[test]
-fn what_is_killed_is_said_on_a_board() {
+fn killed_unit_is_reported_on_a_board() {
     what_is_killed_is_said(&BOARD);
 }
 
 #[test]
-fn what_is_killed_is_said_on_qemu() {
+fn killed_unit_is_reported_on_qemu() {
     what_is_killed_is_said(&QEMU);
 }
 
@@ -428,7 +428,7 @@ fn an_agent_that_does_not_answer_is_said() {
 }
 
 #[test]
-fn what_cannot_begin_is_said() {
+fn units_that_cannot_boot_are_reported() {
     let units = Units::new();
     assert!(units.list().is_empty());
     units
@@ -453,7 +453,7 @@ fn what_cannot_begin_is_said() {
     }
     units
         .run(&["boot", "u", "--uio", "uio0:image.elf"])
-        .refuses(2, &["a device has no colon in it"]);
+        .refuses(2, &["a device name has no colon"]);
     let mut command = units.command(&["boot", "u", "--native"]);
     let run = Run::new(
         command

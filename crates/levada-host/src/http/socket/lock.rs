@@ -60,7 +60,7 @@ impl Lock {
                 cannot(&path, e).help("name a socket in another folder with --socket PATH")
             })?;
             let Some(file) = locked else {
-                return Err(cannot(socket, "another host lives there")
+                return Err(cannot(socket, "another host is running there")
                     .help("use that one, end it, or name another socket with --socket PATH"));
             };
             let (made, metadata) = (new.get(), file.metadata());
@@ -210,7 +210,7 @@ mod tests {
         assert!(at("text.sock.lock").exists());
         let lives = Socket::bind(&at("host.sock"), None).unwrap();
         let second = Socket::bind(&at("host.sock"), None).err().unwrap();
-        assert!(second.what.contains("another host lives"), "{second}");
+        assert!(second.what.contains("another host is running"), "{second}");
         assert!(at("host.sock.lock").exists());
         drop(lives);
     }

@@ -154,7 +154,7 @@ impl Socket {
         // SAFETY: it exists, and belongs to the caller.
         let listener = unsafe { UnixListener::from_raw_fd(fd) };
         if let Err(e) = listener.local_addr() {
-            let what = format!("what is handed over ({by}) is no socket of this kind: {e}");
+            let what = format!("the inherited descriptor ({by}) is not a Unix socket: {e}");
             return Err(Refusal::new(Kind::Wrong, what));
         }
         let has = |property| {
@@ -165,7 +165,7 @@ impl Socket {
             (done == 0).then_some(value)
         };
         if has(libc::SO_TYPE) != Some(libc::SOCK_STREAM) || has(libc::SO_ACCEPTCONN) != Some(1) {
-            let what = format!("what is handed over ({by}) is no stream socket that listens");
+            let what = format!("the inherited descriptor ({by}) is not a listening stream socket");
             return Err(Refusal::new(Kind::Wrong, what)
                 .help("in a systemd unit: ListenStream, and Accept=no"));
         }

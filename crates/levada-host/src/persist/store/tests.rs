@@ -48,7 +48,7 @@ fn a_new_version_is_kept_as_it_is_in_the_place_of_its_own_old_one_alone() {
 }
 
 #[test]
-fn what_is_kept_is_found_again_and_damage_is_told() {
+fn saved_requests_are_read_and_damage_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a/b");
     let memory = StateStore::open(&path).unwrap();
@@ -73,7 +73,7 @@ fn what_is_kept_is_found_again_and_damage_is_told() {
 
 /// Like a full disk: a file cannot be created, because a folder has its name.
 #[test]
-fn what_cannot_be_kept_leaves_what_was_kept_before() {
+fn failed_saves_leave_the_previous_content() {
     let folder = tempfile::tempdir().unwrap();
     let memory = StateStore::open(folder.path()).unwrap();
     memory.keep("a", 1, &request()).unwrap();
@@ -97,7 +97,7 @@ fn what_cannot_be_kept_leaves_what_was_kept_before() {
 
 /// Like a full or read-only disk: a folder stands where a file is to be written or removed.
 #[test]
-fn what_cannot_be_saved_is_told_and_saved_later() {
+fn failed_saves_are_reported_and_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let other = LoadRequest {
@@ -213,7 +213,7 @@ fn a_pause_that_cannot_be_written_is_told_each_time() {
 }
 
 #[test]
-fn what_could_not_be_saved_is_saved_with_a_later_change() {
+fn failed_saves_are_repeated_with_a_later_change() {
     let folder = tempfile::tempdir().unwrap();
     let memory = StateStore::open(folder.path()).unwrap();
     memory.keep("a", 1, &request()).unwrap();
