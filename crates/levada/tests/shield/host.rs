@@ -148,7 +148,7 @@ fn a_core_is_left_to_a_process_as_long_as_it_lives() {
     let body = json!({ "process": lives.id() }).to_string();
     let last = host.post(&format!("/cores/{other}/reservation"), &body);
     assert!(
-        last.contains("409") && last.contains("the last one"),
+        last.contains("409") && last.contains("the only one left"),
         "{last}"
     );
     works(&host);
