@@ -40,7 +40,7 @@ int main(int count, char **argv) {
     if (strncmp(line, "begin", 5) == 0 || strncmp(line, "thread", 6) == 0) {
       const lvd_shield_options o = {.cores = argv[1], .command = argv[2],
                                     .method = count > 3 ? argv[3] : NULL,
-                                    .thread = *line == 't' ? other : 0, .time_limit_ns = 60000000000};
+                                    .thread = *line == 't' ? other : 0, .timeout_ns = 60000000000};
       lvd_status status = lvd_shield_raise(&o, &s);
       printf("%s %s\n", lvd_status_name(status), lvd_shield_error_text());
     } else if (strncmp(line, "ask", 3) == 0) {
