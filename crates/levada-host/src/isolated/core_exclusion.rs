@@ -89,7 +89,7 @@ impl Isolated {
         state.requests.push(ExclusionRequest { timeout, answer });
         if !std::mem::replace(&mut state.sending, true) {
             let isolated = self.clone();
-            let thread = std::thread::Builder::new().name("levada/core-vacate".to_string());
+            let thread = std::thread::Builder::new().name("levada/vacate".to_string());
             if thread.spawn(move || isolated.send_exclusions()).is_err() {
                 // The waiting callers see that the channel is closed.
                 state.sending = false;

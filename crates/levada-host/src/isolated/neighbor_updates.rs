@@ -40,7 +40,7 @@ impl Isolated {
             return;
         }
         let isolated = self.clone();
-        let thread = std::thread::Builder::new().name("levada/neighbors".to_string());
+        let thread = std::thread::Builder::new().name("levada/neighbor".to_string());
         // If no thread can be started, the list is sent with the next change.
         state.telling = thread.spawn(move || isolated.notify_neighbors()).is_ok();
     }

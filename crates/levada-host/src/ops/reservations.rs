@@ -103,7 +103,7 @@ pub(crate) fn leave_core(
     served.host.vacate_core(worker, timeout)?;
     let number = served.reservations.add(worker, lasts);
     let watched = served.clone();
-    let watcher = std::thread::Builder::new().name("levada/reservation".to_string());
+    let watcher = std::thread::Builder::new().name("levada/reserve".to_string());
     let started = watcher.spawn(move || {
         wait_for(&process, &over);
         if watched.reservations.remove(worker, Some(number)) {

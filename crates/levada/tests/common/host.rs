@@ -188,10 +188,15 @@ impl Host {
 
     /// One that has been begun, when it serves.
     pub fn of(place: Place, child: Child) -> Host {
-        let host = Host { place, child };
+        let mut host = Host { place, child };
         let start = Instant::now();
         while UnixStream::connect(host.place.path("h.sock")).is_err() {
-            assert!(start.elapsed() < Duration::from_secs(300), "no host comes");
+            let ended = host.child.try_wait().unwrap();
+            assert!(ended.is_none(), "the host does not start: {ended:?}");
+            assert!(
+                start.elapsed() < Duration::from_secs(300),
+                "the host has no socket"
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
         host

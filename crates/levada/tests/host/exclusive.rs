@@ -155,7 +155,7 @@ fn a_returned_core_is_no_longer_monitored() {
         let names = all.map(|t| std::fs::read_to_string(t.path().join("comm")));
         names
             .flatten()
-            .filter(|n| n.trim() == "levada/reservation")
+            .filter(|n| n.trim() == "levada/reserve")
             .count()
     };
     let path = format!("/cores/{cpu}/reservation");

@@ -20,7 +20,9 @@ fn a_socket_has_one_host_and_a_dead_one_is_followed() {
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
-    let second = host.place.run(&["host", "--socket", "h.sock"]);
+    let second = host
+        .place
+        .run(&["host", "--socket=h.sock", "--state=second"]);
     second.refuses(5, &["another host is running there"]);
     host.child.kill().unwrap();
     host.child.wait().unwrap();
@@ -39,11 +41,14 @@ fn a_socket_has_one_host_and_a_dead_one_is_followed() {
     assert!(!host.place.exists("h.sock"));
     host.place.write("file", "kept");
     host.place
-        .run(&["host", "--socket", "file"])
+        .run(&["host", "--socket=file", "--state=second"])
         .refuses(5, &["no socket"]);
-    let group = host
-        .place
-        .run(&["host", "--socket", "g.sock", "--group", "no such group"]);
+    let group = host.place.run(&[
+        "host",
+        "--socket=g.sock",
+        "--state=second",
+        "--group=no such group",
+    ]);
     group.refuses(3, &["there is no such group"]);
 }
 
@@ -263,7 +268,7 @@ fn a_socket_that_is_removed_is_made_again() {
 fn a_host_without_standard_streams_puts_nothing_in_their_place() {
     for closed in 1..8 {
         let place = sources();
-        let args = ["host", "--socket", "h.sock", "--workers", "2"];
+        let args = ["host", "--socket=h.sock", "--state=state", "--workers=2"];
         let mut command = place.command(&args);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         without(&mut command, closed);

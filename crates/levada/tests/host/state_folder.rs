@@ -87,7 +87,7 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
     // SAFETY: the child has not been waited for.
     unsafe { libc::kill(host.child.id() as i32, libc::SIGTERM) };
     assert!(host.child.wait().unwrap().success());
-    let kept = [".lock", "a.json", "bad.json", "c.json"];
+    let kept = [".lock", ".version", "a.json", "bad.json", "c.json"];
     assert_eq!(host.place.list("state"), kept);
 }
 

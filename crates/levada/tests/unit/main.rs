@@ -692,7 +692,7 @@ fn procedures_are_called(kind: &Kind) {
         assert_eq!(out, negated, "{what}");
     }
     run(&["wild"]).refuses(1, &["a store to where no memory is"]);
-    run(&["hangs", "--timeout", "0.2"]).refuses(1, &["its time is over"]);
+    run(&["hangs", "--timeout", "0.2"]).refuses(1, &["its timeout has expired"]);
     assert_eq!(
         run(&["twice", "u32:3", "--result", "u32"])
             .succeeds()
