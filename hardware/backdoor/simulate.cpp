@@ -27,6 +27,6 @@ int main(int argc, char **argv) {
     }
     if (context.gotFinish()) return 2;
   }
-  std::printf("not finished after %llu cycles\n", most);
+  std::printf("not finished after %llu cycles\n", cycles_max);
   return 1;
 }
