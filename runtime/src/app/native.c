@@ -8,7 +8,6 @@
 #include <string.h>
 
 lvd_app *lvd_current_app(void) {
-  LVD_NO_ABANDON;
   const lvd_worker *w = lvd_this_worker();
   return w && w->current ? w->current->app : NULL;
 }
