@@ -21,7 +21,7 @@ static inline int bench_core(int index) {
   sched_getaffinity(0, sizeof set, &set);
   for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
     if (CPU_ISSET(cpu, &set) && index-- == 0) return cpu;
-  fprintf(stderr, "two cores are needed, and this program may not use so many\n");
+  fprintf(stderr, "two cores are needed, and this program may not use two\n");
   exit(1);
 }
 

@@ -178,7 +178,7 @@ class Session:
         return self.keep(case, metrics, rows, contenders)
 
     def measure_by_distance(self, case, metrics, contenders, runs=9, quick_runs=2, patience=4):
-        """The same, apart for near and for far cores: until there are so many runs of each, or it is
+        """The same, apart for near and for far cores: until there are that many runs of each, or it is
         seen that the cores do not move, or not often enough."""
         runs, patience = (quick_runs, 1) if self.quick else (runs, patience)
         there = self.there(contenders)

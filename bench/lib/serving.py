@@ -29,8 +29,8 @@ class Asked(http.client.HTTPConnection):
             return self.answer(what)
 
     def await_ends(self, count):
-        """Until so many applications have ended. The host is not polled meanwhile: even twenty times a second, that
-        takes one part in a hundred of a core from what is measured."""
+        """Waits until this number of applications has ended. The host is not polled meanwhile: even twenty times a
+        second, that takes one part in a hundred of a core from what is measured."""
         self.request("GET", "/events?follow=true")
         with self.getresponse() as lines:
             while count and (line := lines.readline()):

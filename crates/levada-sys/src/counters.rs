@@ -68,7 +68,7 @@ pub struct Counters {
     pub progress: Option<(String, u64)>,
 }
 
-/// The reader may lose its core for milliseconds while it reads. The counters are read again, at most so many times,
+/// The reader may lose its core for milliseconds while it reads. The counters are read at most this number of times,
 /// until the progress made meanwhile is at most one unit, or 1/64 of the total.
 const READS_MAX: u32 = 8;
 const PROGRESS_FRACTION: u64 = 64;

@@ -55,7 +55,7 @@ typedef struct lvd_stream_options {
   uint32_t elem_size; /* bytes: 1 ... LVD_STREAM_ELEMENT */
   /* elements, at most LVD_CHANNEL_CAPACITY; 0: 16 KiB, and at least 64 elements */
   uint32_t capacity;
-  /* number of elements that wake the receiver, bounded by the capacity; 0: automatic, so many that
+  /* number of elements that wake the receiver, bounded by the capacity; 0: automatic, a number such that
    * they take eight times as long as the wake-up, at most half the capacity */
   uint32_t threshold;
   int64_t timeout_ns; /* of the waits in put and get, ns; 0 or negative: none */

@@ -2,7 +2,7 @@
 /* Call guard: tells which calls of a node are in progress, so that finalizing the node can wait
  * until none can still access its data. A short call, which never waits, announces itself with two
  * plain stores to a cache line of its thread (hazard pointer, Michael 2004). In a long call a fiber
- * may change threads, so long calls are counted.
+ * may change threads, and therefore long calls are counted.
  *
  * Guarantees
  *   N1  After a node's end has found no call in progress, no call touches anything that belonged to

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces of the same size, of so many lines at the most, lie together, so many of them: where a
+/* Pieces of the same size, of at most this number of lines, lie together, in groups of this number: where a
  * piece is does not depend on what else was made before. All others lie behind, in the order of
  * making. */
 enum { LINES = 256, SAME = 16, PIECES = 512, THREADS = 6, OTHERS = 1 << 19 };

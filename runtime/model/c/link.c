@@ -218,7 +218,7 @@ uint32_t model_send(model_world *m, uint32_t side, uint32_t number) {
   const lvd_record r = {.kind = LVD_RECORD_CALL, .number = number};
   return lvd_link_send(&m->side[side].link, &r);
 }
-/* Sleeps until so many records have come. */
+/* Sleeps until `n` records have come. */
 void model_come(model_world *m, uint32_t side, uint32_t n) {
   lvd_a32 *records = &m->side[side].records;
   for (uint32_t come; (come = lvd_load_acquire_u32(records)) < n;) lvd_os_wait(records, come, -1);

@@ -158,7 +158,7 @@ uint32_t model_start_as(model_world *m, uint32_t n, uint32_t what, uint32_t work
 uint32_t model_fiber(model_world *m, uint32_t what, uint32_t worker) {
   return model_start_as(m, m->fibers++, what, worker, false);
 }
-/* So many fibers are on a worker until it ends. */
+/* `fibers` fibers are on a worker until it ends. */
 void model_stays(model_world *m, uint32_t worker, uint32_t fibers) { m->left[worker] = fibers; }
 void model_ends_by_command(model_world *m) { m->ends_by_command = true; }
 

@@ -26,7 +26,7 @@ struct Node(Rc<Owned<Calls>>);
 /// What a call found: the node's word as it was, or that it has ended.
 const GONE: u32 = 0;
 
-/// A thread makes so many calls, short or long; the other one ends the node.
+/// A thread makes this number of calls, short or long; the other one ends the node.
 fn meet(library: &Library, barrier: Barrier, short: u32, long: u32, threads: u32) {
     shadow::begin(1 + threads as usize, 0, barrier);
     let c = Calls::of(library);

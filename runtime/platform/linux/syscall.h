@@ -394,13 +394,13 @@ static inline int lvd_sys_getrlimit(int what, struct rlimit *out) {
 static inline int lvd_sys_setrlimit(int what, const struct rlimit *to) {
   return (int)LVD_SYS(SYS_prlimit64, 0, what, to);
 }
-static inline int lvd_sys_getrusage(int whose, struct rusage *out) {
-  int result = (int)LVD_SYS(SYS_getrusage, whose, out);
+static inline int lvd_sys_getrusage(int target, struct rusage *out) {
+  int result = (int)LVD_SYS(SYS_getrusage, target, out);
   LVD_SYS_WROTE(out, sizeof *out);
   return result;
 }
-static inline int lvd_sys_setpriority(int what, id_t whose, int nice) {
-  return (int)LVD_SYS(SYS_setpriority, what, whose, nice);
+static inline int lvd_sys_setpriority(int what, id_t target, int nice) {
+  return (int)LVD_SYS(SYS_setpriority, what, target, nice);
 }
 /* Of the calling thread. The kernel's mask may be shorter than `out`; the rest is cleared. */
 static inline int lvd_sys_getaffinity(size_t size, cpu_set_t *out) {

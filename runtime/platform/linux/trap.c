@@ -316,21 +316,21 @@ static void free_stack(size_t guard) {
 
 static size_t page(void) { return lvd_sys_page_size(); }
 
-/* Its signals go to the calling thread, with the value `whose`. */
-static bool make_timer(clockid_t clock, void *whose, lvd_sys_timer *timer) {
+/* Its signals go to the calling thread, with the value `value`. */
+static bool make_timer(clockid_t clock, void *value, lvd_sys_timer *timer) {
   struct sigevent event;
   memset(&event, 0, sizeof event);
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = tick_signal();
   event.sigev_notify_thread_id = lvd_sys_gettid();
-  event.sigev_value.sival_ptr = whose;
+  event.sigev_value.sival_ptr = value;
   return lvd_sys_timer_create(clock, &event, timer) == 0;
 }
 
 /* Measures the calling thread's CPU time. */
-static bool start_cpu_timer(int64_t every_ns, void *whose, lvd_sys_timer *timer) {
+static bool start_cpu_timer(int64_t every_ns, void *value, lvd_sys_timer *timer) {
   struct itimerspec every = {{0, every_ns}, {0, every_ns}};
-  if (!make_timer(CLOCK_THREAD_CPUTIME_ID, whose, timer)) return false;
+  if (!make_timer(CLOCK_THREAD_CPUTIME_ID, value, timer)) return false;
   if (lvd_sys_timer_settime(*timer, &every) == 0) return true;
   lvd_sys_timer_delete(*timer);
   return false;

@@ -149,7 +149,7 @@ static void append_wait(text_buffer *s, const lvd_app *app, uint32_t a, const wa
                       : (fill == 0 ? "is empty" : "has too few"),
               fill, capacity);
   if (h->count > capacity)
-    text_append(s, "; it can never hold so many");
+    text_append(s, "; it can never hold that number");
   else
     text_append(s, "; %s %s it", actor_name(app, h->other.actor),
                 h->room ? "has to empty" : "has to fill");

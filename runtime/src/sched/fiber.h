@@ -102,7 +102,7 @@ void lvd_fiber_fill(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level,
                     void (*body)(void *), void *argument);
 /* Starts an initialised fiber on the calling worker, which has counted it as ready. */
 void lvd_fiber_begin(lvd_worker *w, lvd_fiber *f);
-/* Log2 of the smallest stack size of at least so many bytes; 0: too large. */
+/* Log2 of the smallest stack size of at least `bytes` bytes; 0: too large. */
 uint32_t lvd_fiber_stack(size_t bytes);
 
 /* All its waits return `status` from now on, unless it was already cancelled; the caller wakes

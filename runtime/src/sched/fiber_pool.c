@@ -15,7 +15,7 @@
 enum {
   CHUNK_FIBERS = 32,   /* fibers allocated at once */
   OWN_MAX = 256,       /* the most free fibers of one size that a worker keeps, ... */
-  OWN_SHARE = 8,       /* ... and all workers together at most one of so many slots */
+  OWN_SHARE = 8,       /* ... and all workers together at most one of this number of slots */
   KEEP_BYTES = 1 << 20 /* bytes of a large stack that are kept once they were touched */
 };
 

@@ -35,7 +35,7 @@ enum {
   ACTIVATIONS_PER_POLL = 16, /* activations between two polls of the pending parks */
   /* A busy worker runs the park barrier this often if parks are pending ... */
   PARK_BARRIER_INTERVAL_NS = 2000000,
-  PENDING_PARKS_MAX = 1024 /* ... and whenever so many are */
+  PENDING_PARKS_MAX = 1024 /* ... and whenever this number is pending */
 };
 
 /* ---- requests by other threads ------------------------------------------------------------ */

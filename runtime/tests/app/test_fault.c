@@ -249,17 +249,17 @@ void test_native_blocks(void) {
   lvd_runtime_destroy(rt);
 }
 
-static lvd_a32 heirloom_made, may_finish, heirloom_ended;
+static lvd_a32 block_made, may_finish, block_ended;
 static void end_heirloom(void *data, lvd_status outcome) {
   (void)data;
   CHECK_EQ(outcome, LVD_OK);
-  lvd_add_relaxed_u32(&heirloom_ended, 1);
+  lvd_add_relaxed_u32(&block_ended, 1);
 }
 static lvd_run_result leaving_run(lvd_actor *self) {
   (void)self;
   CHECK(lvd_app_persistent_data(lvd_current_app(), "persistent_block", &key, sizeof(int),
                                 end_heirloom));
-  lvd_store_release_u32(&heirloom_made, 1);
+  lvd_store_release_u32(&block_made, 1);
   return lvd_load_acquire_u32(&may_finish) ? LVD_RUN_DONE : LVD_RUN_YIELD;
 }
 
@@ -272,14 +272,14 @@ void test_native_heir_goes(void) {
   lvd_app *old, *heir, *next;
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &old, NULL, 0), LVD_OK);
   CHECK_EQ(lvd_app_start(old), LVD_OK);
-  while (!lvd_load_acquire_u32(&heirloom_made)) sleep_ms(1);
+  while (!lvd_load_acquire_u32(&block_made)) sleep_ms(1);
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &heir, NULL, 0), LVD_OK);
   CHECK_EQ(lvd_app_set_data_successor(heir, old), LVD_OK);
   lvd_app_unload(heir);
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &next, NULL, 0), LVD_OK); /* possibly at the same address */
   lvd_store_release_u32(&may_finish, 1);
   CHECK_EQ(lvd_app_wait(old, -1), LVD_OK);
-  CHECK_EQ(lvd_load_relaxed_u32(&heirloom_ended), 1);
+  CHECK_EQ(lvd_load_relaxed_u32(&block_ended), 1);
   CHECK(!lvd_app_has_unclaimed_data(next));
   lvd_app_unload(old);
   lvd_app_unload(next);

@@ -362,7 +362,7 @@ void test_blocking_cancel(void) {
 /* All helpers are busy: the next call waits for one, is reported to do so, and can be cancelled
  * before it has been made. */
 #if defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
-void test_blocking_queue(void) { SKIP("so many threads take too much here"); }
+void test_blocking_queue(void) { SKIP("thousands of threads take too much here"); }
 #else
 static void read_end(void *argument) {
   char byte;

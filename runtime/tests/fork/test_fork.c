@@ -112,7 +112,7 @@ void test_fork_types(void) {
 
 static long one(long n) { return n; }
 LVD_FORKABLE(long, one, long)
-/* So many forks are open at once. */
+/* Number of forks that are open at once. */
 static __attribute__((noinline)) long chain(long n) {
   if (n == 0) return 0;
   LVD_FORK(f, one, n);

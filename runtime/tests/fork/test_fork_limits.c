@@ -20,7 +20,7 @@ static int fib(int n) {
 
 static long one(long n) { return n; }
 LVD_FORKABLE(long, one, long)
-/* So many forks are open at once. */
+/* Number of forks that are open at once. */
 static __attribute__((noinline)) long chain(long n) {
   if (n == 0) return 0;
   LVD_FORK(f, one, 1);
@@ -76,7 +76,7 @@ static void forks_and_waits(void *argument) {
 void test_fork_deques(void) {
   enum { FIBERS = 4500 };
 #ifdef __SANITIZE_THREAD__
-  SKIP("the sanitizer does not support so many fibers");
+  SKIP("the sanitizer does not support that number of fibers");
 #endif
   lvd_runtime *rt = runtime_of(2);
   lvd_app *app;
@@ -184,7 +184,7 @@ void test_fork_scopes_taken(void) {
 /* ---- stacks -------------------------------------------------------------------------------- */
 
 static lvd_a32 begun;
-/* Uses at least so many KiB of stack. */
+/* Uses at least this number of KiB of stack. */
 static __attribute__((noinline)) long deep(long n) {
   volatile char frame[1024];
   frame[n % 1024] = 1;

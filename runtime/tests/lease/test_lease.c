@@ -61,7 +61,7 @@ static void come(lvd_a32 *word) {
 }
 static void text_append(lvd_a32 *word) { lvd_store_release_u32(word, 1); }
 
-/* Waits until program `which` has done so many more rounds. */
+/* Waits until program `which` has done `rounds` more rounds. */
 static void goes_on(int which, uint64_t rounds) {
   uint64_t from = lvd_load_relaxed_u64(&all->rounds[which]);
   for (int i = 0; i < PATIENCE_MS; i++) {

@@ -31,7 +31,7 @@ static uint64_t time_of(clockid_t clock) {
 static lvd_a32 stop;
 static lvd_a64 used_ns; /* in all firings */
 
-/* Computes for so many microseconds of CPU time. */
+/* Computes for this number of microseconds of CPU time. */
 static lvd_run_result computes_run(lvd_actor *self) {
   uint64_t work = *(const uint32_t *)self->params * UINT64_C(1000);
   uint64_t from = time_of(CLOCK_THREAD_CPUTIME_ID), is = from;

@@ -25,7 +25,7 @@ typedef struct sum_state {
 static lvd_a32 open_at, counts[2];
 static uint64_t sums[2];
 static char texts[2][32];
-static uint32_t heirlooms_made, heirlooms_ended;
+static uint32_t blocks_made, blocks_ended;
 static const char key;
 
 /* Number of elements passed on, in whatever actor: expected in the state of all that passed
@@ -54,9 +54,9 @@ static lvd_run_result give(lvd_actor *self) {
   return give_all(self, &s->next, NULL);
 }
 
-static void heirloom_end(void *data, lvd_status outcome) {
+static void block_end(void *data, lvd_status outcome) {
   (void)data, (void)outcome;
-  heirlooms_ended++;
+  blocks_ended++;
 }
 
 /* It waits at the element `open_at`. */
@@ -66,8 +66,8 @@ static lvd_run_result take(lvd_actor *self) {
   lvd_consumer *c = &self->in[0];
   if (*which == 0) {
     uint32_t *made =
-        lvd_app_persistent_data(lvd_current_app(), "test", &key, sizeof *made, heirloom_end);
-    if (!*made) *made = ++heirlooms_made;
+        lvd_app_persistent_data(lvd_current_app(), "test", &key, sizeof *made, block_end);
+    if (!*made) *made = ++blocks_made;
   }
   for (;;) {
     if (s->count >= lvd_load_relaxed_u32(&open_at) + 55 * *which) return LVD_RUN_YIELD;
@@ -221,8 +221,8 @@ void test_transfer_continues(void) {
   lvd_store_relaxed_u32(&open_at, COUNT_OF_ALL + 1);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
   check_sums();
-  CHECK_EQ(heirlooms_made, 1);
-  CHECK_EQ(heirlooms_ended, 1);
+  CHECK_EQ(blocks_made, 1);
+  CHECK_EQ(blocks_ended, 1);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
 }

@@ -54,7 +54,7 @@ fn pin(index: usize) {
             .filter(|&cpu| libc::CPU_ISSET(cpu, &may))
             .nth(index);
         let Some(cpu) = cpu else {
-            fail("two cores are needed, and this program may not use so many")
+            fail("two cores are needed, and this program may not use two")
         };
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);

@@ -50,7 +50,7 @@ fn calls(stmts: &[Stmt], called: &mut Vec<usize>) {
     });
 }
 
-/// `known`: results so far; a procedure in progress is recursive, and so long-running.
+/// `known`: results so far; a procedure in progress is recursive, and therefore long-running.
 fn proc_is_long_running(actor: &Actor, p: usize, known: &mut [Option<bool>]) -> bool {
     if let Some(is_long_running) = known[p] {
         return is_long_running;

@@ -14,7 +14,7 @@ use std::time::Instant;
 /// active; in between its state does not change.
 const IDLE_NS_PER_S: f64 = 1e6;
 const ACTIVE_NS_PER_S: f64 = 1e7;
-/// An application that was ready at so many samples in a row is starved, not idle.
+/// An application that was ready at this number of samples in a row is starved, not idle.
 const STARVED_SAMPLES: u32 = 3;
 /// An application that waits at this fraction of the samples is paced from outside. The fraction is an exponential
 /// mean over `MEAN_SAMPLES` samples, and is valid after a quarter of them.

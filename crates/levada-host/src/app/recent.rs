@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::Instant;
 
-/// An application counts as starting for so many seconds.
+/// An application counts as starting for this number of seconds.
 pub(crate) const STARTUP_S: f64 = 1.0;
 
 #[derive(Default)]

@@ -10,8 +10,8 @@ use crate::util::lock::lock;
 use levada_map::{RATE_BURST_S, RATE_BURST_UNITS};
 use std::time::Instant;
 
-/// Unused CPU quota is kept for so many seconds. Unused rate is kept longer (`RATE_BURST_S`), so that an application
-/// that waited for a long firing of another catches up.
+/// Unused CPU quota is kept for this number of seconds. Unused rate is kept longer (`RATE_BURST_S`), so that an
+/// application that waited for a long firing of another catches up.
 const QUOTA_BURST_S: f64 = 0.05;
 /// Maximum debt, in seconds of credit.
 const DEBT_MAX_S: f64 = 1.0;
@@ -110,7 +110,7 @@ impl TokenBucket {
         self.level > 0.0
     }
 
-    /// The same after a pause of so many seconds: they repay debt, and fill the bucket up to the initial level at
+    /// The same after a pause of that many seconds: they repay debt, and fill the bucket up to the initial level at
     /// most. What was used meanwhile is of firings that were running when the pause was requested.
     pub(crate) fn update_after_pause(&mut self, seconds: f64, used: f64) -> bool {
         let (level, lost) = (self.level, self.overflow);

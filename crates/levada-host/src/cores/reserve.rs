@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const VACATE_TIMEOUTS: [Duration; 2] = [Duration::from_millis(300), Duration::from_secs(1)];
 /// Timeout for all of them.
 const VACATE_TIMEOUT_TOTAL: Duration = Duration::from_secs(4);
-/// An actor that has run for so long without a pause is assumed to occupy the core.
+/// An actor that has run for this time without a pause is assumed to occupy the core.
 const OCCUPIED_TIME: Duration = Duration::from_secs(1);
 
 /// A reserved core. Returned when it is dropped, unless it has been passed to an application.

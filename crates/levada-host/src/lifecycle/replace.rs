@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 /// Timeout for the end of a stopped application.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(10);
-/// Initially sources are held, or run, for so many attempts in a row. While they are held, elements in flight are
-/// processed.
+/// Initially sources are held, or run, for this number of attempts in a row. While they are held, elements in flight
+/// are processed.
 const ATTEMPTS_MIN: u32 = 16;
 /// Pause between two attempts.
 const RETRY_PAUSE_MIN: Duration = Duration::from_micros(200);

@@ -175,7 +175,7 @@ fn unfinished(name: &str, hosted: &HostedApp, timeout: Duration) -> Refusal {
     let (what, help) = if hosted.app.is_ending() {
         (
             format!(
-                "{name} is ending still after {timeout:?}: a firing of it, or a file that it writes, takes so long"
+                "{name} is ending still after {timeout:?}: a firing of it, or a file that it writes, takes longer"
             ),
             "nothing more of it begins; unload it again when it has ended",
         )

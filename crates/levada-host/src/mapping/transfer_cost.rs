@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// The default size of a channel, and a quarter of it, at which the other side is woken.
 const WORDS: usize = 4096;
 const BLOCK: usize = WORDS / 4;
-/// The median of so many blocks is used, so that interruptions do not count.
+/// The median of this number of blocks is used, so that interruptions do not count.
 const BLOCKS: usize = 64;
 /// A pair that takes longer does not have both cores for itself: no result.
 const MEASUREMENT_TIMEOUT: Duration = Duration::from_millis(20);

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// At most so many applications are named in a list.
+/// Maximum number of applications that are named in a list.
 const NAMES_MAX: usize = 3;
 
 /// Result of an admission check: the effect of a load on all reserved rates.

@@ -6,7 +6,7 @@
 use levada_map::Machine;
 use std::time::{Duration, Instant};
 
-/// Number of waits that make the mean significant; without so many new ones, it is valid for this time.
+/// Number of waits that make the mean significant; with fewer new ones, it is valid for this time.
 const WAITS_MIN: u64 = 8;
 const MEAN_VALIDITY: Duration = Duration::from_secs(2);
 

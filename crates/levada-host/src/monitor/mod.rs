@@ -86,7 +86,7 @@ struct Monitor<'a> {
     next_look: Instant,
 }
 
-/// After a sample or a restart, none for so many times the CPU time that it took.
+/// After a sample or a restart, none for this multiple of the CPU time that it took.
 const PAUSE_FACTOR: u32 = 9;
 
 /// CPU time of this thread.

@@ -7,7 +7,7 @@ use crate::monitor::{Monitor, MonitoredApp};
 use levada_map::{Balancer, Placement, Search, SearchResult};
 use std::time::{Duration, Instant};
 
-/// With at most so many actors, a search takes no longer than a sample and runs on the monitor thread.
+/// With at most this number of actors, a search takes no longer than a sample and runs on the monitor thread.
 const INLINE_SEARCH_ACTORS_MAX: usize = 64;
 /// Searches use at most 1/`SEARCH_PAUSE_FACTOR` of a core.
 const SEARCH_PAUSE_FACTOR: u32 = 20;

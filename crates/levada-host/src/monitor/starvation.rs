@@ -6,7 +6,7 @@
 use levada_sys::Counters;
 use std::time::{Duration, Instant};
 
-/// An actor starves if it is ready and has had no turn for so long.
+/// An actor starves if it is ready and has had no turn for this time.
 const STARVATION_TIME: Duration = Duration::from_secs(1);
 /// First and longest interval between two mappings because of starvation.
 const INTERVAL_MIN: Duration = Duration::from_secs(2);

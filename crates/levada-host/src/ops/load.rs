@@ -124,11 +124,11 @@ pub(crate) fn load_for(
     }
     let several = requests.len() > 1;
     let ready = (1..).zip(requests).map(|(place, request)| {
-        let whose = several.then(|| match label(&request) {
+        let owner = several.then(|| match label(&request) {
             unknown if unknown.is_empty() => format!("application {place}"),
             known => known,
         });
-        prepare_load(served, request, client, restored).map_err(|failed| failed.of(whose))
+        prepare_load(served, request, client, restored).map_err(|failed| failed.of(owner))
     });
     let mut ready = ready.collect::<Result<Vec<PreparedLoad>, Failed>>()?;
     check_memory(&served.host, &ready)?;
@@ -214,8 +214,8 @@ fn reserve_cores(served: &ServerState, ready: &mut [PreparedLoad]) -> Result<(),
             .host
             .reserve_core_for(&asked, None)
             .map_err(Failed::from);
-        let whose = several.then(|| label(&one.request));
-        load.reserved_core = Some(emptied.map_err(|failed| failed.of(whose))?);
+        let owner = several.then(|| label(&one.request));
+        load.reserved_core = Some(emptied.map_err(|failed| failed.of(owner))?);
     }
     Ok(())
 }
@@ -230,9 +230,9 @@ fn place_together(served: &ServerState, ready: &mut [PreparedLoad]) -> Result<()
         let Some(load) = one.load.as_mut().filter(shares) else {
             continue;
         };
-        let whose = several.then(|| label(&one.request));
+        let owner = several.then(|| label(&one.request));
         let pins = pins(served, &name, &one.request, load);
-        load.pins = pins.map_err(|failed| failed.of(whose))?;
+        load.pins = pins.map_err(|failed| failed.of(owner))?;
         loads.push(load);
     }
     let asked: Vec<&Load> = loads.iter().map(|load| &**load).collect();
@@ -275,8 +275,8 @@ fn place_all(
     let admitted = admit_all(served, &ready)?;
     for (one, admission) in ready.into_iter().zip(admitted) {
         let placed = place(served, &one, admission);
-        let whose = several.then(|| one.name().to_string());
-        let placed = placed.map_err(|failed| failed.of(whose))?;
+        let owner = several.then(|| one.name().to_string());
+        let placed = placed.map_err(|failed| failed.of(owner))?;
         coming.set_number(one.name(), placed.number());
         loaded.push((placed, one));
     }

@@ -195,8 +195,8 @@ pub(crate) fn check_memory(host: &Host, ready: &[PreparedLoad]) -> Result<(), Fa
             continue;
         };
         let needs = host.size(load).map_err(|refusal| {
-            let whose = several.then(|| label(&one.request));
-            Failed::from(refusal).of(whose)
+            let owner = several.then(|| label(&one.request));
+            Failed::from(refusal).of(owner)
         })?;
         all = all.saturating_add(needs);
         let name = one.request.name.as_ref().unwrap_or(&load.network_class);
@@ -212,7 +212,7 @@ pub(crate) fn check_memory(host: &Host, ready: &[PreparedLoad]) -> Result<(), Fa
         if let Some(left) = left
             && all > left
         {
-            let what = format!("{claims}, and there are not so many left");
+            let what = format!("{claims}, and fewer are left");
             return Err(Refusal::new(Kind::Limit, what)
                 .help(smaller_help(load, "unload what is not needed"))
                 .into());

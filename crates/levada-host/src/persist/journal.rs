@@ -29,9 +29,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const SETTLE_TIME: Duration = Duration::from_secs(3);
 /// Upper bound of that time, if a crash takes longer.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(120);
-/// Crashes of hosts that have lived at most so many seconds belong to one sequence.
+/// Crashes of hosts that have lived at most this number of seconds belong to one sequence.
 const CRASH_SEQUENCE_S: u64 = 600;
-/// Up to so many suspects are started one at a time.
+/// Up to this number of suspects are started one at a time.
 const SINGLE_START_SUSPECTS_MAX: usize = 8;
 
 const FILE: &str = ".journal";
@@ -321,7 +321,7 @@ impl Journal {
         drop(self.0.changed.wait_while(state, waits));
     }
 
-    /// How many of so many suspects are started together.
+    /// How many of `suspects` applications are started at a time.
     pub fn together(suspects: usize) -> usize {
         match suspects {
             0..=SINGLE_START_SUSPECTS_MAX => 1,

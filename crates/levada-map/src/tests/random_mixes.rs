@@ -233,7 +233,7 @@ fn nor_with_narrow_channels() {
     println!("with narrow channels at the least {least:.4} of the best");
 }
 
-/// With so many actors channels take long to fill, so settled rates are compared. If applications
+/// With this number of actors channels take long to fill, so settled rates are compared. If applications
 /// use about 1/16 of each core, rates vary by some percent from second to second, as the set of
 /// light applications changes: which of two similar placements is better depends on the simulated
 /// time.

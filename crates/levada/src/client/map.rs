@@ -72,12 +72,12 @@ pub fn map(at: &AtArgs, write: Option<&Path>) -> CommandResult {
                 let programs = w.program.iter().map(|p| p.share);
                 let total = shares.chain(programs).fold(0.0, |all, one| all + one);
                 let many = plural(actors().count(), "actor");
-                let whose = if w.available {
+                let owner = if w.available {
                     many
                 } else {
                     format!("{many}, and no others")
                 };
-                rows.push(vec![core(w), whose, share(Some(total.min(1.0)))]);
+                rows.push(vec![core(w), owner, share(Some(total.min(1.0)))]);
                 for a in &w.actor {
                     let name = format!("  {}.{}", a.application, a.actor);
                     let stays = match a.pin {

@@ -59,14 +59,14 @@ pub fn stats(at: &AtArgs) -> CommandResult {
 fn leases(s: &Stats) -> String {
     let row = |w: &Worker| {
         let lease = w.lease.as_ref()?;
-        let whose = match lease.process {
+        let owner = match lease.process {
             None => "no process".to_string(),
             Some(process) if process == s.host.pid => "the host".to_string(),
             Some(process) => format!("process {process}"),
         };
         Some(vec![
             core(w),
-            whose,
+            owner,
             lease.waiting.to_string(),
             grouped(lease.transfers),
             grouped(lease.preempted),

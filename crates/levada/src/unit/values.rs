@@ -74,7 +74,7 @@ fn each<const N: usize>(bytes: &[u8], value: fn([u8; N]) -> Value) -> Option<Vec
     let whole = chunks.remainder().is_empty();
     whole.then(|| {
         chunks
-            .map(|c| value(c.try_into().expect("so many")))
+            .map(|c| value(c.try_into().expect("the bytes of a value")))
             .collect()
     })
 }

@@ -326,8 +326,8 @@ fn all_applications_of_a_manifest_are_visible_or_none() {
         let mut counts = std::collections::BTreeMap::new();
         for one in host.json(&["list"]).as_array().unwrap() {
             let name = one["name"].as_str().unwrap();
-            let whose = name.split('-').next().unwrap().to_string();
-            *counts.entry(whose).or_insert(0) += 1;
+            let owner = name.split('-').next().unwrap().to_string();
+            *counts.entry(owner).or_insert(0) += 1;
         }
         counts
     };

@@ -524,10 +524,10 @@ fn files_that_cannot_be_used_are_refused_before() {
     std::os::unix::fs::symlink("folder", host.place.path("link")).unwrap();
     let other = ["load", many, "--name=b", "--out=folder/b.txt", "--isolate"];
     host.run(&other).succeeds();
-    for (out, whose) in [("./a.txt", "a"), ("link/b.txt", "b")] {
+    for (out, owner) in [("./a.txt", "a"), ("link/b.txt", "b")] {
         for isolate in [&[][..], &["--isolate"]] {
             let out = format!("--out={out}");
-            let writes = format!("the application {whose} writes that file");
+            let writes = format!("the application {owner} writes that file");
             host.run(&[&["load", many, &out], isolate].concat())
                 .refuses(5, &[&writes, "unload"]);
         }

@@ -34,7 +34,7 @@ enum {
   /* Bytes sent before the origin is reconsidered; doubled while the ring is never found empty. */
   MC_STRETCH_BYTES = 64 * 1024,
   MC_STRETCH_MAX_BYTES = 4 * MC_STRETCH_BYTES,
-  /* Packets of at least so many lines enlarge the ring; or are never placed back at its start. */
+  /* Packets of at least this number of lines enlarge the ring; or are never placed back at its start. */
   MC_MEDIUM_PACKET_LINES = 512 / MC_PACKET_LINE_BYTES,
   MC_LONG_PACKET_LINES = 4096 / MC_PACKET_LINE_BYTES,
   MC_PREFETCH_LINES_MIN = 3,
@@ -73,7 +73,7 @@ static inline const unsigned char *mc_get_at(const lvd_consumer *c, uint32_t ski
   return c->data + mc_offset(origin, (uint32_t)c->got + skip, c->elem_size);
 }
 
-/* The origin is reconsidered after so many more elements. */
+/* The origin is reconsidered after this number of further elements. */
 static inline void mc_begin_stretch(mc_channel *c, uint32_t elements) {
   c->stretch = elements;
   c->stretch_end = (uint32_t)c->out.put + elements;

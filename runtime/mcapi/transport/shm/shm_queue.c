@@ -38,7 +38,7 @@ enum {
   PREFETCH_BYTES = 2048,
   READ_PREFETCH_BYTES = 1024,
   SENDING_ID_BLOCK = 1024,
-  /* Long messages, and those that queue up, are spread over so many bytes of each slot: more than a
+  /* Long messages, and those that queue up, are spread over this number of bytes of each slot: more than a
    * core's private caches hold, for the reason in packet_ring.h. */
   LONG_MESSAGE_BYTES = 2048,
   SPREAD_BYTES = 32 * 1024

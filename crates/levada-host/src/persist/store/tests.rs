@@ -582,7 +582,7 @@ fn a_folder_of_another_version_is_refused() {
         (".journal", "host 0 3 1 x\n"),
     ];
     let of_another = [(".version", "3\n")];
-    for (files, whose) in [
+    for (files, owner) in [
         (&of_0_1[..1], "of Levada 0.1"),
         (&of_0_1[1..2], "of Levada 0.1"),
         (&of_0_1[2..], "of Levada 0.1"),
@@ -594,7 +594,7 @@ fn a_folder_of_another_version_is_refused() {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
         let refused = StateStore::open(folder.path()).unwrap_err();
-        assert!(refused.what.contains(whose), "{refused:?}");
+        assert!(refused.what.contains(owner), "{refused:?}");
         assert!(refused.help.unwrap().starts_with("remove it and load"));
         for (name, text) in files {
             let now = std::fs::read_to_string(folder.path().join(name)).unwrap();
