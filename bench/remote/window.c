@@ -31,45 +31,51 @@ static lvd_status remote_echo(lvd_call_frame *f) {
 }
 LVD_PROCEDURE(remote_echo)
 
-/* Reads the whole stream "to", whose element size in bytes is the argument; returns the number of elements with correct
- * first and last bytes. */
+/* Opens the stream "to"; the argument is the size of its elements, in bytes. */
+static lvd_status open_input(const lvd_call_frame *f, uint32_t *size, lvd_stream **to) {
+  memcpy(size, f->argument, sizeof *size);
+  const lvd_stream_options o = {.name = "to", .elem_size = *size};
+  return lvd_stream_open(lvd_unit_parent(), &o, to);
+}
+
+/* Ends a procedure that has read `to` until `status`: its result is `count`. */
+static lvd_status finish(lvd_call_frame *f, lvd_stream *to, uint64_t count, lvd_status status) {
+  lvd_stream_destroy(to);
+  memcpy(f->result, &count, sizeof count);
+  f->result_size = sizeof count;
+  return status == LVD_E_EOF ? LVD_OK : status;
+}
+
+/* Reads the whole stream; returns the number of elements with correct first and last bytes. */
 static lvd_status remote_sink(lvd_call_frame *f) {
   static unsigned char element[4096];
   uint32_t size;
   uint64_t good = 0;
-  memcpy(&size, f->argument, sizeof size);
   lvd_stream *to;
-  lvd_stream_options o = {.name = "to", .elem_size = size};
-  lvd_status status = lvd_stream_open(lvd_unit_parent(), &o, &to);
-  while (status == LVD_OK && (status = lvd_stream_get(to, element, size)) == LVD_OK) {
+  lvd_status status = open_input(f, &size, &to);
+  if (status != LVD_OK) return status;
+  while ((status = lvd_stream_get(to, element, size)) == LVD_OK) {
     good += element[0] == (unsigned char)good && element[size - 1] == (unsigned char)good;
     lvd_stream_pop(to);
   }
-  lvd_stream_destroy(to);
-  memcpy(f->result, &good, sizeof good);
-  f->result_size = sizeof good;
-  return status == LVD_E_EOF ? LVD_OK : status;
+  return finish(f, to, good, status);
 }
 LVD_PROCEDURE(remote_sink)
 
-/* Releases all elements of "to" unread, and returns their number. */
+/* Releases all elements of the stream unread, and returns their number. */
 static lvd_status remote_gives_back(lvd_call_frame *f) {
   uint32_t size;
   uint64_t count = 0;
-  memcpy(&size, f->argument, sizeof size);
   lvd_stream *to;
-  lvd_stream_options o = {.name = "to", .elem_size = size};
-  lvd_status status = lvd_stream_open(lvd_unit_parent(), &o, &to);
-  while (status == LVD_OK && (status = lvd_stream_wait_elements(to, 1, -1)) == LVD_OK) {
+  lvd_status status = open_input(f, &size, &to);
+  if (status != LVD_OK) return status;
+  while ((status = lvd_stream_wait_elements(to, 1, -1)) == LVD_OK) {
     uint32_t n = lvd_elements(&to->consumer, 1);
     lvd_get_done(&to->consumer, n);
     lvd_stream_pop(to);
     count += n;
   }
-  lvd_stream_destroy(to);
-  memcpy(f->result, &count, sizeof count);
-  f->result_size = sizeof count;
-  return status == LVD_E_EOF ? LVD_OK : status;
+  return finish(f, to, count, status);
 }
 LVD_PROCEDURE(remote_gives_back)
 
