@@ -173,7 +173,7 @@ pub fn program(word: &str) {
 }
 
 /// The result depends on more than can be recorded.
-fn mark_unreliable() {
+pub fn mark_unreliable() {
     DEPENDENCIES.with_borrow_mut(|notes| {
         if let Some(notes) = notes {
             notes.unsure = true;

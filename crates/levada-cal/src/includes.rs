@@ -15,7 +15,7 @@ pub fn quoted(path: &Path, text: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let mut left = vec![(path.to_path_buf(), text.as_bytes().to_vec())];
     while let Some((file, content)) = left.pop() {
         let folder = file.parent().unwrap_or(Path::new(""));
-        for name in names(&String::from_utf8_lossy(&content)) {
+        for name in quoted_names(&String::from_utf8_lossy(&content)) {
             let included = folder.join(name);
             if !seen.insert(included.clone()) {
                 continue;
@@ -31,13 +31,24 @@ pub fn quoted(path: &Path, text: &str) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// The names in `#include "name"`.
-fn names(text: &str) -> impl Iterator<Item = &str> {
+fn quoted_names(text: &str) -> impl Iterator<Item = &str> {
+    included(text).filter_map(|name| Some(name.strip_prefix('"')?.split_once('"')?.0))
+}
+
+/// The names in `#include "name"` and `#include <name>`.
+pub fn names(text: &str) -> impl Iterator<Item = &str> {
+    included(text).filter_map(|name| match name.as_bytes().first()? {
+        b'"' => Some(name[1..].split_once('"')?.0),
+        b'<' => Some(name[1..].split_once('>')?.0),
+        _ => None,
+    })
+}
+
+/// What follows each `#include`.
+fn included(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
         let line = line.trim_start().strip_prefix('#')?.trim_start();
-        let name = line.strip_prefix("include")?.trim_start();
-        name.strip_prefix('"')?
-            .split_once('"')
-            .map(|(name, _)| name)
+        Some(line.strip_prefix("include")?.trim_start())
     })
 }
 

@@ -115,19 +115,13 @@ impl Workspace {
             diags.extend(loaded.diags.iter().cloned());
             return Some(loaded.clone());
         }
-        let text: Arc<str> = match self
-            .text(path)
-            .or_else(|| library::text(path).map(Arc::from))
-        {
-            Some(text) => text,
-            None => match read_source(path) {
-                Ok(bytes) => encoding::line_feeds(encoding::decode(&bytes).0).into(),
-                Err(error) => {
-                    let message = format!("cannot read {}: {error}", Sources::display_path(path));
-                    diags.push(Diagnostic::error("read", message));
-                    return None;
-                }
-            },
+        let text: Arc<str> = match self.text(path).map_or_else(|| source_text(path), Ok) {
+            Ok(text) => text,
+            Err(error) => {
+                let message = format!("cannot read {}: {error}", Sources::display_path(path));
+                diags.push(Diagnostic::error("read", message));
+                return None;
+            }
         };
         let file = self.sources.add(Sources::display_path(path), text.clone());
         let parse = parse::parse(file, &text);
@@ -417,6 +411,15 @@ fn too_large() -> io::Error {
         "it is too large: a source file has at most {} MiB",
         SOURCE_BYTES_MAX >> 20
     ))
+}
+
+/// The text of a source file, or of a unit that comes with the compiler, as the compiler takes it.
+pub fn source_text(path: &Path) -> io::Result<Arc<str>> {
+    if let Some(text) = library::text(path) {
+        return Ok(text.into());
+    }
+    let bytes = read_source(path)?;
+    Ok(encoding::line_feeds(encoding::decode(&bytes).0).into())
 }
 
 /// The bytes of a source file; files that are too large are not read.

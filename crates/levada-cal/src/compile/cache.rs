@@ -81,7 +81,7 @@ pub fn seal(made: &Path) -> io::Result<()> {
 }
 
 /// The hash of all that can be read, of which a part is in memory at a time.
-pub fn hash_of(mut content: impl Read) -> io::Result<[u8; HASH_BYTES]> {
+pub fn hash_of(mut content: impl Read) -> io::Result<[u8; SEAL_BYTES]> {
     let mut hash = Sha256::new();
     let mut part = vec![0; 1 << 16];
     loop {
@@ -94,7 +94,8 @@ pub fn hash_of(mut content: impl Read) -> io::Result<[u8; HASH_BYTES]> {
     }
 }
 
-const HASH_BYTES: usize = 32;
+/// The size of a seal, a SHA-256 hash.
+pub const SEAL_BYTES: usize = 32;
 
 /// The first bytes of shared objects and programs of this system.
 const OBJECT_BEGINS: &[u8] = b"\x7fELF";
@@ -103,7 +104,7 @@ const OBJECT_BEGINS: &[u8] = b"\x7fELF";
 /// not read further.
 pub fn has_seal(mut file: &fs::File) -> io::Result<bool> {
     let size = file.metadata()?.len();
-    let content_bytes = size.saturating_sub(HASH_BYTES as u64);
+    let content_bytes = size.saturating_sub(SEAL_BYTES as u64);
     let least = OBJECT_BEGINS.len() as u64;
     if content_bytes < least || size > OBJECT_BYTES_MAX {
         return Ok(false);
@@ -114,7 +115,7 @@ pub fn has_seal(mut file: &fs::File) -> io::Result<bool> {
         return Ok(false);
     }
     let hash = hash_of((&begins[..]).chain(file.take(content_bytes - least)))?;
-    let mut kept = [0; HASH_BYTES];
+    let mut kept = [0; SEAL_BYTES];
     file.read_exact(&mut kept)?;
     Ok(kept == hash)
 }

@@ -2,6 +2,7 @@
 //! Runs the C compiler: selects it, passes the flags, and turns its messages into diagnostics.
 
 use super::cache::{Scratch, is_sound, keep, touch};
+use super::included_files::ENVIRONMENT;
 use super::{CompileError, Options, jobs_of, read, run_paths};
 use crate::{cpp, fs_deps, headers};
 use sha2::{Digest, Sha256};
@@ -27,6 +28,8 @@ pub struct Object {
     pub path: PathBuf,
     /// The compiler's messages, if it was compiled now.
     pub said: String,
+    /// The rule with the files that it read, for a user's native.
+    pub rule: Option<PathBuf>,
 }
 
 impl From<PathBuf> for Object {
@@ -34,6 +37,7 @@ impl From<PathBuf> for Object {
         Object {
             path,
             said: String::new(),
+            rule: None,
         }
     }
 }
@@ -122,6 +126,11 @@ impl Compiler {
         })
     }
 
+    /// The compiler's command line and flags.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().chain(&self.flags).map(String::as_str)
+    }
+
     pub fn command(&self) -> Command {
         let mut c = Command::new(self.words.first().map_or("cc", String::as_str));
         c.args(self.words.iter().skip(1));
@@ -149,6 +158,20 @@ impl Compiler {
         for f in &self.flags {
             key.update(f);
             key.update([0]);
+        }
+        let set = ENVIRONMENT.iter().filter(|name| **name != "PATH");
+        let set: Vec<_> = set
+            .filter_map(|name| Some((name, std::env::var_os(name)?)))
+            .collect();
+        for (name, value) in &set {
+            key.update(name);
+            key.update(value.as_encoded_bytes());
+            key.update([0]);
+        }
+        // Their relative paths.
+        if self.words.len() > 1 || !set.is_empty() {
+            let here = std::env::current_dir().unwrap_or_default();
+            key.update(here.as_os_str().as_encoded_bytes());
         }
         for (name, text) in headers::FILES.iter().chain(crate::natives::HEADERS) {
             key.update(name);
@@ -299,7 +322,11 @@ impl Compiler {
             }
             let out = work.join(format!("{i}.o"));
             let command = self.command_for(path, folder.is_some())?;
+            let rule = folder.as_ref().map(|_| out.with_extension("d"));
             let result = self.run(command, &out, |c| {
+                if let Some(rule) = &rule {
+                    c.args(["-MD", "-MF"]).arg(rule);
+                }
                 c.args(self.options(folder.is_some() && cpp::is_cpp(path)));
                 c.arg("-I").arg(work.join("include"));
                 c.arg("-c").arg(path);
@@ -318,7 +345,11 @@ impl Compiler {
                 keep(&out, &kept)?;
                 return Ok(kept.into());
             }
-            Ok(Object { path: out, said })
+            Ok(Object {
+                path: out,
+                said,
+                rule,
+            })
         };
         let mut results: Vec<(usize, Result<Object, CompileError>)> = Vec::new();
         std::thread::scope(|s| {

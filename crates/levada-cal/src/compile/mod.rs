@@ -10,6 +10,7 @@
 mod cache;
 mod compiler;
 mod implicit_decls;
+mod included_files;
 mod native_actors;
 
 use crate::diag::Diagnostic;
@@ -23,10 +24,13 @@ pub use compiler::{
     BINDS_OWN, Compiler, for_this_processor, may_fork, processor, touches_each_page, wrapped,
 };
 pub use implicit_decls::ImplicitDecl;
+pub use included_files::ENVIRONMENT;
+use included_files::IncludedFiles;
 use sha2::Digest;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use std::{fmt, fs, io};
 
 #[derive(Clone, Debug)]
@@ -255,6 +259,10 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     check_signatures(&emitted, &options.natives)?;
 
     let mut key = cc.key();
+    let cpp = options.natives.iter().any(|p| cpp::is_cpp(p));
+    if cpp {
+        key.update(cpp::version());
+    }
     for f in &emitted.files {
         key.update(&f.name);
         key.update(&f.text);
@@ -279,7 +287,8 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         names.counts = true;
     }
     let object = cache.join(format!("{}.so", hex(key)));
-    if is_kept(&object) {
+    let has_sources = jobs_of(&options.natives).next().is_some();
+    if is_kept(&object) && (!has_sources || IncludedFiles::are_unchanged(&object)) {
         return Ok(Compiled {
             warnings: emitted.warnings,
             implicit_decls: implicit_decls::again(&object),
@@ -292,6 +301,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     if let Some(before) = options.before {
         before();
     }
+    let begun = SystemTime::now();
     let work = Scratch::new(&cache)?;
     let mut jobs = Vec::new();
     // Names of networks and actors are the user's, so their files have a folder of their own.
@@ -317,6 +327,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     jobs.extend(jobs_of(&options.natives));
     let objects = cc.objects(&jobs, &work.0, &cache)?;
     let said: String = objects.iter().map(|made| made.said.as_str()).collect();
+    let rules: Vec<PathBuf> = objects.iter().filter_map(|o| o.rule.clone()).collect();
     let mut linked: Vec<PathBuf> = objects.into_iter().map(|made| made.path).collect();
     linked.extend(
         options
@@ -326,7 +337,6 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
             .cloned(),
     );
     let out = work.0.join("network.so");
-    let cpp = options.natives.iter().any(|p| cpp::is_cpp(p));
     if let Err(output) = cc.link(&linked, &out, cpp)? {
         return Err(CompileError::Internal {
             file: work.keep(),
@@ -342,6 +352,14 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         return Err(undefined(&emitted, &missing));
     }
     implicit_decls::keep(&object, &said);
+    match IncludedFiles::read(&rules, &cc, begun) {
+        Some(files) => files.append_to(&out).map_err(|why| CompileError::File {
+            path: out.clone(),
+            why,
+        })?,
+        // It runs now, and is compiled again next time.
+        None => fs_deps::mark_unreliable(),
+    }
     keep(&out, &object)?;
     prune(&cache);
     Ok(Compiled {

@@ -15,7 +15,7 @@ const BLOCK: usize = WORDS / 4;
 /// The median of this number of blocks is used, so that interruptions do not count.
 const BLOCKS: usize = 64;
 /// A pair that takes longer does not have both cores for itself: no result.
-const MEASUREMENT_TIMEOUT: Duration = Duration::from_millis(20);
+const MEASUREMENT_TIMEOUT: Duration = Duration::from_millis(5);
 /// Minimum cost in ns per byte; smaller results are not significant.
 const BYTE_NS_MIN: f64 = 0.001;
 

@@ -5,10 +5,7 @@
 use crate::cli::{GivenArgs, PrepareArgs};
 use crate::common::io_options::Where;
 use crate::common::output::{self, Failure, failure_with};
-use crate::common::prepare_cache::{Answer, Entry};
-use crate::common::{io_options, program, resolve};
-use levada_cal::natives::OptionNames;
-use levada_cal::{compile, fs_deps};
+use crate::common::{io_options, prepare_cache, program};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,15 +26,8 @@ pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
         return program::prepare(args);
     }
     io_options::check(&args.given, Where::Host)?;
-    let entry = Entry::of(&args.network, &args.compile);
-    let made = match entry.as_ref().and_then(Entry::load) {
-        Some(made) => {
-            say_on!("{}", made.shown);
-            made
-        }
-        None => whole_way(args, entry.as_ref())?,
-    };
-    let names = OptionNames::again(made.names, made.any_name, made.files);
+    let mut made = prepare_cache::prepared(&args.network, &args.compile, Some(step_back))?;
+    let names = made.option_names();
     let mut diagnostics = made.diagnostics;
     io_options::asked_for(&args.given, &names, &mut diagnostics)?;
     io_options::needed(&args.given, names.files)?;
@@ -50,33 +40,6 @@ pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
     });
     output::line(&said.to_string())?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Prepares from the sources, and stores the result in the cache.
-fn whole_way(args: &PrepareArgs, entry: Option<&Entry>) -> Result<Answer, Failure> {
-    fs_deps::begin();
-    let mut loaded = resolve::load(&args.network)?;
-    let options = compile::Options {
-        before: Some(step_back),
-        ..resolve::compile_options(&loaded, &args.compile)?
-    };
-    let made = resolve::compile(&mut loaded, &options)?;
-    let mut answer = Answer {
-        object: made.object,
-        network: loaded.network.name,
-        names: made.options.all().map(str::to_string).collect(),
-        any_name: made.options.any,
-        files: made.options.files,
-        counts: made.options.counts,
-        diagnostics: loaded.diagnostics,
-        shown: loaded.shown,
-        seen: Vec::new(),
-    };
-    if let (Some(seen), Some(entry)) = (fs_deps::taken(), entry) {
-        answer.seen = seen;
-        entry.store(&answer);
-    }
-    Ok(answer)
 }
 
 /// Lowers the priority, so that the C compiler does not take CPU time from the workers.

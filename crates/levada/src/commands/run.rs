@@ -12,10 +12,10 @@ use crate::common::io_options;
 use crate::common::io_options::Where;
 use crate::common::native_hang::NativeHang;
 use crate::common::output::{self, Failure, failure, failure_with};
+use crate::common::prepare_cache::{self, CompiledSources};
 use crate::common::program;
 use crate::common::progress::Progress;
 use crate::common::realtime;
-use crate::common::resolve;
 use crate::common::run_summary::{Outcome, Summary, Written};
 use crate::common::runnable::Runnable;
 use crate::common::signals::Interrupt;
@@ -147,7 +147,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         output::line(&summary.json(args.stats).to_string())?;
     }
     if !matches!(summary.outcome, Outcome::Interrupted(libc::SIGPIPE)) {
-        summary.say(made.source.as_ref(), args.stats, args.json);
+        summary.say(&made.sources, args.stats, args.json);
     }
     Ok(summary.exit_code())
 }
@@ -267,36 +267,37 @@ fn say_what_was_written(summary: &mut Summary, output: Option<&Path>, began: Sys
 }
 
 fn compiled(args: &RunArgs) -> Result<Runnable, Failure> {
-    let mut loaded = resolve::load(&args.network)?;
+    let prepare = || prepare_cache::prepared(&args.network, &args.compile, None);
+    let mut made = prepare()?;
     if !args.arguments.is_empty() {
         return failure_with(
-            format!(
-                "{} is a network, and takes no arguments",
-                loaded.network.name
-            ),
+            format!("{} is a network, and takes no arguments", made.network),
             "--set gives its parameters values; arguments are for C programs (.so)",
         );
     }
-    let compile = resolve::compile_options(&loaded, &args.compile)?;
-    let made = resolve::compile(&mut loaded, &compile)?;
-    io_options::asked_for(&args.given, &made.options, &mut loaded.diagnostics)?;
-    if args.play && !made.options.holds("out") {
+    let names = made.option_names();
+    let mut diagnostics = std::mem::take(&mut made.diagnostics);
+    io_options::asked_for(&args.given, &names, &mut diagnostics)?;
+    if args.play && !names.holds("out") {
         return failure("--play: nothing in this network writes what could be shown");
     }
     // SAFETY: the compiler has just written it, or its seal proves that it did.
     let mut opened = unsafe { Network::open(&made.object) };
-    if opened.is_err() && made.cached && std::fs::remove_file(&made.object).is_ok() {
+    if opened.is_err() && made.is_cached && std::fs::remove_file(&made.object).is_ok() {
         // A dependency such as a library has changed: compile again, once.
-        resolve::compile(&mut loaded, &compile)?;
+        made = prepare()?;
         // SAFETY: as above.
         opened = unsafe { Network::open(&made.object) };
     }
     Ok(Runnable {
-        name: loaded.network.name.clone(),
+        name: made.network,
         network: Arc::new(opened.map_err(Failure::new)?),
-        source: Some(loaded.network),
+        sources: match made.texts {
+            Some(texts) => CompiledSources::Texts(texts),
+            None => CompiledSources::Files(made.seen),
+        },
         object: Some(made.object),
-        diagnostics: loaded.diagnostics,
+        diagnostics,
     })
 }
 

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Cache of the results of `levada prepare`, in the folder of the compiled objects. The key is the request and the
-//! identity of this executable; the entry lists each file and folder that was read on the way. While these are
-//! unchanged, a request is answered from the entry without reading or checking any source.
+//! Compiled networks by the command line that names them, for `levada run` and `levada prepare`. The cache is in the
+//! folder of the compiled objects. The key is the request and the identity of this executable; the entry lists each
+//! file and folder that was read on the way. While these are unchanged, a request is answered from the entry without
+//! reading or checking any source.
 
 use crate::cli::{CompileArgs, NetworkArgs};
-use crate::common::output;
-use levada_cal::natives::Files;
+use crate::common::output::{self, Failure};
+use crate::common::resolve;
+use levada_cal::ir::SourceFile;
+use levada_cal::natives::{Files, OptionNames};
+use levada_cal::workspace::source_text;
 use levada_cal::{compile, fs_deps};
 use levada_files::read_private;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Bound on the size of an entry: the entries of the largest networks are a hundredth of it.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
@@ -32,11 +37,91 @@ pub struct Answer {
     pub diagnostics: Vec<Value>,
     pub shown: String,
     pub seen: Vec<[String; 3]>,
+    /// The texts that were compiled; `None` if the answer is from the cache.
+    #[serde(skip)]
+    pub texts: Option<Vec<SourceFile>>,
+    /// Whether no C compiler ran.
+    #[serde(skip)]
+    pub is_cached: bool,
+}
+
+impl Answer {
+    pub fn option_names(&mut self) -> OptionNames {
+        let names = std::mem::take(&mut self.names);
+        OptionNames::again(names, self.any_name, self.files)
+    }
+}
+
+/// The sources of a network that runs, for the report of a fault.
+#[derive(Debug, Default)]
+pub enum CompiledSources {
+    /// A C program has none.
+    #[default]
+    None,
+    /// As compiled.
+    Texts(Vec<SourceFile>),
+    /// In their files, while these dependencies are unchanged.
+    Files(Vec<[String; 3]>),
+}
+
+impl CompiledSources {
+    /// The text of a file as it was compiled, if it is known.
+    pub fn text(&self, path: &str) -> Option<Arc<str>> {
+        let file = || source_text(Path::new(path)).ok();
+        match self {
+            CompiledSources::None => file(),
+            CompiledSources::Texts(all) => match all.iter().find(|f| f.path == path) {
+                Some(known) => Some(known.text.clone()),
+                None => file(),
+            },
+            CompiledSources::Files(seen) => fs_deps::holds(seen).then(file)?,
+        }
+    }
+}
+
+/// The compiled network, from the cache if nothing that it depends on has changed. Diagnostics are printed in either
+/// case. `before` is called before a C compiler runs.
+pub fn prepared(
+    network: &NetworkArgs,
+    how: &CompileArgs,
+    before: Option<fn()>,
+) -> Result<Answer, Failure> {
+    let entry = Entry::of(network, how);
+    if let Some(made) = entry.as_ref().and_then(Entry::load) {
+        // It is escaped already, and may have colours.
+        output::say_text(&made.shown);
+        return Ok(made);
+    }
+    fs_deps::begin();
+    let mut loaded = resolve::load(network)?;
+    let options = compile::Options {
+        before,
+        ..resolve::compile_options(&loaded, how)?
+    };
+    let made = resolve::compile(&mut loaded, &options)?;
+    let mut answer = Answer {
+        object: made.object,
+        network: loaded.network.name,
+        names: made.options.all().map(str::to_string).collect(),
+        any_name: made.options.any,
+        files: made.options.files,
+        counts: made.options.counts,
+        diagnostics: loaded.diagnostics,
+        shown: loaded.shown,
+        seen: Vec::new(),
+        texts: Some(loaded.network.files),
+        is_cached: made.cached,
+    };
+    if let (Some(seen), Some(entry)) = (fs_deps::taken(), entry) {
+        answer.seen = seen;
+        entry.store(&answer);
+    }
+    Ok(answer)
 }
 
 /// The file of a cached result.
 #[derive(Debug)]
-pub struct Entry {
+struct Entry {
     file: PathBuf,
 }
 
@@ -46,7 +131,7 @@ fn hex(bytes: &[u8]) -> String {
 
 impl Entry {
     /// The entry for a request: its name is the hash of everything that determines the result besides the files.
-    pub fn of(network: &NetworkArgs, how: &CompileArgs) -> Option<Entry> {
+    fn of(network: &NetworkArgs, how: &CompileArgs) -> Option<Entry> {
         let here = std::env::current_dir().ok()?;
         // The running executable: its file may have been replaced.
         let ours = std::fs::metadata("/proc/self/exe").ok()?;
@@ -59,7 +144,7 @@ impl Entry {
             ours.ctime(),
             ours.ctime_nsec(),
         ];
-        let set = ["CC", "CXX", "PATH"].map(std::env::var_os);
+        let set = compile::ENVIRONMENT.map(std::env::var_os);
         let colors = output::color();
         let processor = compile::processor();
         let asked = format!("{network:?} {how:?} {here:?} {ours:?} {set:?} {colors} {processor}");
@@ -70,7 +155,7 @@ impl Entry {
     }
 
     /// The cached result, if it is still valid.
-    pub fn load(&self) -> Option<Answer> {
+    fn load(&self) -> Option<Answer> {
         compile::make_private(self.file.parent()?).ok()?;
         let text = String::from_utf8(read_private(&self.file, ANSWER_BYTES_MAX).ok()?).ok()?;
         // The hash detects entries that a full disk or a crash has damaged.
@@ -80,11 +165,14 @@ impl Entry {
         }
         let answer: Answer = serde_json::from_str(answer).ok()?;
         let holds = fs_deps::holds(&answer.seen) && compile::is_kept(&answer.object);
-        holds.then_some(answer)
+        holds.then_some(Answer {
+            is_cached: true,
+            ..answer
+        })
     }
 
     /// Stores the result. Errors are ignored, since the cache only saves time.
-    pub fn store(&self, answer: &Answer) {
+    fn store(&self, answer: &Answer) {
         let Ok(answer) = serde_json::to_string(answer) else {
             return;
         };

@@ -3,6 +3,7 @@
 
 use crate::cli::{CompileArgs, GivenArgs, NetworkArgs, PrepareArgs, RunArgs};
 use crate::common::output::{self, Failure, failure, failure_with};
+use crate::common::prepare_cache::CompiledSources;
 use crate::common::runnable::Runnable;
 use crate::common::trial_open;
 use levada_sys::Network;
@@ -50,7 +51,7 @@ pub fn open(args: &RunArgs) -> Result<Runnable, Failure> {
     Ok(Runnable {
         name: name(&args.network.network),
         network: Arc::new(network.map_err(Failure::new)?),
-        source: None,
+        sources: CompiledSources::None,
         object: None,
         diagnostics: Vec::new(),
     })

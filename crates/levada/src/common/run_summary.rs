@@ -4,6 +4,7 @@
 use crate::common::output::{
     self, BLUE, BOLD, DIM, GREEN, RED, YELLOW, bytes, grouped, paint, plain, plural, table, unit_of,
 };
+use crate::common::prepare_cache::CompiledSources;
 use levada_cal::diag::{Diagnostic, Diagnostics, Sources};
 use levada_cal::ir;
 use levada_host::model::unconsumed;
@@ -233,11 +234,11 @@ impl Summary {
     }
 
     /// Prints the summary on standard error, with source lines for faults; `brief` omits what was printed as JSON.
-    pub fn say(&self, network: Option<&ir::Network>, stats: bool, brief: bool) {
+    pub fn say(&self, compiled: &CompiledSources, stats: bool, brief: bool) {
         match &self.outcome {
             // With colours; escaped by the renderer.
             Outcome::Fault(fault, columns) => {
-                output::say_text(&fault_report(network, fault, *columns));
+                output::say_text(&fault_report(compiled, fault, *columns));
             }
             Outcome::Deadlock(why) => {
                 let what = match self.idle {
@@ -527,14 +528,10 @@ fn placed(mut fault: Fault) -> (Fault, Columns) {
 }
 
 /// Renders a fault with its source line, in which the failed expression, or else the whole line, is marked.
-fn fault_report(network: Option<&ir::Network>, fault: &Fault, columns: Columns) -> String {
+fn fault_report(compiled: &CompiledSources, fault: &Fault, columns: Columns) -> String {
     let mut sources = Sources::new();
     let mut diags = Diagnostics::new();
-    let known = network.and_then(|n| n.files.iter().find(|f| f.path == fault.file));
-    let text: Option<std::sync::Arc<str>> = match known {
-        Some(file) => Some(file.text.clone()),
-        None => std::fs::read_to_string(&fault.file).ok().map(Into::into),
-    };
+    let text = compiled.text(&fault.file);
     let where_ = format!("in {}", levada_host::action_of(fault));
     let mut diag = Diagnostic::error("fault", fault.message.clone());
     if let Some(text) = text {

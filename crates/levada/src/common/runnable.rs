@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A network or C program that is ready to run: what compiling a network and opening a C program both produce.
 
-use levada_cal::ir;
+use crate::common::prepare_cache::CompiledSources;
 use levada_sys::Network;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -11,8 +11,7 @@ use std::sync::Arc;
 pub struct Runnable {
     pub name: String,
     pub network: Arc<Network>,
-    /// The network before compilation; `None` for a C program.
-    pub source: Option<ir::Network>,
+    pub sources: CompiledSources,
     /// The compiled object; measured actor weights are stored in its folder. `None` for a C program.
     pub object: Option<PathBuf>,
     /// Diagnostics of the compiler as JSON; they were already printed.

@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of the cache of `levada prepare`: an entry is used exactly while it is valid.
+//! Tests of the cache of `levada prepare` and `levada run`: an entry is used exactly while it is valid. Tried: sources,
+//! natives and headers that change, and new ones that precede them on a search path; other options; another compiler;
+//! another levada; damaged entries and objects.
 
-use crate::common::host::{TOP, sources};
-use crate::common::{Place, Run};
+use crate::common::host::{READ, TOP, sources};
+use crate::common::{Instance, PRINT, Place, Run, copy_program, network};
 use sha2::{Digest, Sha256};
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// A network's sources, and a cache of their own.
 struct Kept {
     place: Place,
     args: Vec<&'static str>,
+    /// Variables of the environment.
+    set: Vec<(&'static str, String)>,
 }
+
+/// Longer than the time in which a file that was written is not relied on.
+const SETTLED: Duration = Duration::from_millis(200);
 
 fn ends(folder: &Place, with: &str) -> Vec<PathBuf> {
     let names = folder.list("cache/levada");
@@ -24,16 +33,35 @@ impl Kept {
         Kept {
             place: sources(),
             args: args.to_vec(),
+            set: Vec::new(),
         }
     }
 
-    fn run(&self, more: &[&str]) -> Run {
-        let mut args = vec!["prepare"];
+    fn command(&self, what: &str, more: &[&str]) -> Command {
+        let mut args = vec![what];
         args.extend(&self.args);
         args.extend(more);
         let mut command = self.place.command(&args);
         command.env("XDG_CACHE_HOME", self.place.path("cache"));
-        Run::new(command.output().unwrap())
+        command.envs(self.set.iter().map(|(name, value)| (*name, value)));
+        command
+    }
+
+    fn run(&self, more: &[&str]) -> Run {
+        Run::new(self.command("prepare", more).output().unwrap())
+    }
+
+    /// The name of the network that `levada run` runs, and what that writes.
+    fn runs(&self, more: &[&str]) -> (String, String) {
+        let mut args = vec!["--json", "--out=written"];
+        args.extend(more);
+        let run = Run::new(self.command("run", &args).output().unwrap());
+        let name = run.succeeds().json()["network"]
+            .as_str()
+            .unwrap()
+            .to_string();
+        let written = std::fs::read_to_string(self.place.path("written"));
+        (name, written.unwrap())
     }
 
     fn name(&self) -> String {
@@ -50,8 +78,13 @@ impl Kept {
     /// recognised.
     fn mark(&self) {
         // What was written a moment ago is not relied on.
-        std::thread::sleep(Duration::from_millis(200));
+        std::thread::sleep(SETTLED);
         self.run(&[]).succeeds();
+        self.mark_entry();
+        assert_eq!(self.name(), "marked");
+    }
+
+    fn mark_entry(&self) {
         let entries = ends(&self.place, ".prepared");
         assert_eq!(entries.len(), 1, "{entries:?}");
         let text = std::fs::read_to_string(&entries[0]).unwrap();
@@ -64,7 +97,6 @@ impl Kept {
             .map(|b| format!("{b:02x}"))
             .collect();
         std::fs::write(&entries[0], format!("{hash}\n{answer}")).unwrap();
-        assert_eq!(self.name(), "marked");
     }
 }
 
@@ -183,4 +215,191 @@ fn warnings_are_repeated_from_the_cache() {
     assert_eq!(again.err, first.err);
     assert!(first.err.contains("never fires"), "{first:#?}");
     assert_eq!(again.json()["diagnostics"], said["diagnostics"]);
+}
+
+/// Both commands use one entry, whichever of them has made it.
+#[test]
+fn a_run_uses_what_was_prepared() {
+    let kept = Kept::new(&[TOP]);
+    kept.mark();
+    let numbers = "1\n2\n3\n".to_string();
+    assert_eq!(kept.runs(&[]), ("marked".to_string(), numbers.clone()));
+    std::fs::remove_file(&ends(&kept.place, ".prepared")[0]).unwrap();
+    assert_eq!(kept.runs(&[]), ("p.Top".to_string(), numbers));
+    kept.mark_entry();
+    assert_eq!(kept.runs(&[]).0, "marked");
+    assert_eq!(kept.name(), "marked");
+}
+
+#[test]
+fn a_run_sees_each_source_that_changes() {
+    let kept = Kept::new(&["p.Top", "--path=first", "--path=src"]);
+    std::fs::create_dir(kept.place.path("first")).unwrap();
+    let write = "src/p/Write.cal";
+    let text = std::fs::read_to_string(kept.place.path(write)).unwrap();
+    let plus = |n: u32| text.replace("number(x)", &format!("number(x + {n})"));
+    kept.mark();
+    kept.place.write(write, &plus(1));
+    assert_eq!(kept.runs(&[]), ("p.Top".into(), "2\n3\n4\n".into()));
+    kept.mark();
+    assert_eq!(kept.runs(&[]), ("marked".into(), "2\n3\n4\n".into()));
+    // A new file that precedes it on the search path.
+    kept.place.write("first/p/Write.cal", &plus(2));
+    assert_eq!(kept.runs(&[]), ("p.Top".into(), "3\n4\n5\n".into()));
+    kept.mark();
+    // A unit that it imports now.
+    kept.place.write(
+        "first/q/More.cal",
+        "package q;\nunit More :\n  function more(int x) --> int : x + 3 end\nend\n",
+    );
+    let imports = text
+        .replace("import levada", "import q.More.*;\nimport levada")
+        .replace("number(x)", "number(more(x))");
+    kept.place.write("first/p/Write.cal", &imports);
+    assert_eq!(kept.runs(&[]), ("p.Top".into(), "4\n5\n6\n".into()));
+    kept.mark();
+    let more = std::fs::read_to_string(kept.place.path("first/q/More.cal")).unwrap();
+    kept.place
+        .write("first/q/More.cal", &more.replace("x + 3", "x + 4"));
+    assert_eq!(kept.runs(&[]), ("p.Top".into(), "5\n6\n7\n".into()));
+    // Another network of this name, in a file that precedes it.
+    kept.mark();
+    let top = std::fs::read_to_string(kept.place.path(TOP)).unwrap();
+    let shorter = top.replace("value=\"3\"", "value=\"2\"");
+    assert_ne!(top, shorter);
+    kept.place.write("first/p/Top.xdf", &shorter);
+    assert_eq!(kept.runs(&[]), ("p.Top".into(), "5\n6\n".into()));
+}
+
+/// Options that change the code, another compiler, another levada.
+#[test]
+fn a_run_sees_other_options_and_tools() {
+    let mut kept = Kept::new(&[TOP]);
+    kept.mark();
+    for other in [
+        &["--unchecked"][..],
+        &["--no-fuse"],
+        &["--out-of-bounds=clamp"],
+        &["--random-buffer-sizes=7"],
+        &["--path=src"],
+    ] {
+        assert_eq!(kept.runs(other).0, "p.Top", "{other:?}");
+    }
+    // What says how it runs changes nothing.
+    assert_eq!(kept.runs(&["--workers=1", "--spin=0"]).0, "marked");
+    kept.set = vec![("CC", "cc -DOTHER".to_string())];
+    assert_eq!(kept.runs(&[]).0, "p.Top");
+    kept.set = vec![("CPATH", "include".to_string())];
+    assert_eq!(kept.runs(&[]).0, "p.Top");
+    // A new build of levada may have other headers, and another layout of what they declare.
+    kept.set = Vec::new();
+    assert_eq!(kept.runs(&[]).0, "marked");
+    let levada = kept.place.path("levada");
+    copy_program(env!("CARGO_BIN_EXE_levada"), &levada);
+    let words = kept.command("run", &["--json", "--out=written"]);
+    let mut command = Command::new(&levada);
+    command
+        .args(words.get_args())
+        .current_dir(kept.place.path(""));
+    for (name, value) in words.get_envs() {
+        command.env(name, value.unwrap());
+    }
+    let run = Run::new(command.stdin(Stdio::null()).output().unwrap());
+    assert_eq!(run.succeeds().json()["network"], "p.Top");
+}
+
+/// A compiler of the same name that precedes the other one in PATH.
+#[test]
+fn a_run_sees_another_compiler() {
+    let mut kept = Kept::new(&[TOP]);
+    let found = Command::new("sh").args(["-c", "command -v cc"]).output();
+    let cc = String::from_utf8(found.unwrap().stdout).unwrap();
+    let own = kept.place.path("own");
+    std::fs::create_dir(&own).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    kept.set = vec![("PATH", format!("{}:{path}", own.display()))];
+    kept.mark();
+    assert_eq!(kept.runs(&[]).0, "marked");
+    std::os::unix::fs::symlink(cc.trim(), own.join("cc")).unwrap();
+    assert_eq!(kept.runs(&[]).0, "p.Top");
+}
+
+/// Headers that only the compiler finds: their folder is named in CC.
+#[test]
+fn a_run_sees_each_header_that_changes() {
+    let mut kept = Kept::new(&[TOP]);
+    kept.set = vec![("CC", "cc -Ifirst -I second".to_string())];
+    kept.place.write(
+        "src/p/Write.cal",
+        "package p;\nimport levada.io.*;\nactor Write () int In ==> :\n  @native function more(int x) --> int \
+         end\n  action In:[x] ==> do io_write_number(more(x)); end\nend\n",
+    );
+    let native =
+        "#include <stdint.h>\n#include <more.h>\nint32_t more(int32_t x) { return x + MORE; }\n";
+    kept.place.write("natives/more.c", native);
+    std::fs::create_dir(kept.place.path("first")).unwrap();
+    kept.place.write("second/more.h", "#define MORE 1\n");
+    kept.mark();
+    assert_eq!(kept.runs(&[]), ("marked".into(), "2\n3\n4\n".into()));
+    kept.place.write("second/more.h", "#define MORE 2\n");
+    assert_eq!(kept.runs(&[]), ("p.Top".into(), "3\n4\n5\n".into()));
+    kept.mark();
+    kept.place.write("first/more.h", "#define MORE 3\n");
+    assert_eq!(kept.runs(&[]), ("p.Top".into(), "4\n5\n6\n".into()));
+    kept.mark();
+    std::fs::remove_file(kept.place.path("first/more.h")).unwrap();
+    assert_eq!(kept.runs(&[]), ("p.Top".into(), "3\n4\n5\n".into()));
+    // The object alone is not used either: without the entry, only its own list tells.
+    kept.mark();
+    kept.place.write("second/more.h", "#define MORE 4\n");
+    std::thread::sleep(SETTLED);
+    std::fs::remove_file(&ends(&kept.place, ".prepared")[0]).unwrap();
+    assert_eq!(kept.runs(&[]), ("p.Top".into(), "5\n6\n7\n".into()));
+}
+
+/// A fault of a network from the cache is shown with its source line, as after a compilation; but not with a line that
+/// was written since.
+#[test]
+fn a_fault_from_the_cache_has_its_source() {
+    let kept = Kept::new(&[TOP]);
+    kept.place.write("src/p/Read.cal", READ);
+    kept.place.write(PRINT.0, PRINT.1);
+    let instances: [Instance; 3] = [
+        ("read", "p.Read", &[]),
+        ("fail", "p.Fail", &[]),
+        ("print", "p.Print", &[]),
+    ];
+    let wires = [("read.Out", "fail.In"), ("fail.Out", "print.In")];
+    kept.place.write(TOP, &network(&instances, &wires));
+    let fails = |name: &str, change: bool| {
+        let mut child = kept
+            .command("run", &["--in=-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        writeln!(input, "999").unwrap();
+        assert_eq!(lines.next().unwrap().unwrap(), "1000");
+        if change {
+            let fail = std::fs::read_to_string(kept.place.path("src/p/Fail.cal")).unwrap();
+            kept.place
+                .write("src/p/Fail.cal", &fail.replace("1000 / (1000", "7 / (1000"));
+        }
+        writeln!(input, "1000").unwrap();
+        let run = Run::new(child.wait_with_output().unwrap());
+        assert!(run.err.contains(&format!("{name} was stopped")), "{run:#?}");
+        run
+    };
+    std::thread::sleep(SETTLED);
+    let shown = "action In:[x] ==> Out:[1000 / (1000 - x)]";
+    assert!(fails("p.Top", false).err.contains(shown));
+    kept.mark_entry();
+    let cached = fails("marked", false);
+    assert!(cached.err.contains(shown), "{cached:#?}");
+    let changed = fails("marked", true);
+    changed.refuses(1, &["src/p/Fail.cal:3"]);
+    assert!(!changed.err.contains("1000 - x"), "{changed:#?}");
 }
