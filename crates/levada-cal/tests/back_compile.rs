@@ -4,8 +4,10 @@
 mod back_support;
 
 use back_support::{Folder, alone};
-use levada_cal::compile::{CompileError, Options, clean_cache, compile};
-use std::fs;
+use levada_cal::compile::{CompileError, Options, cache_size, clean_cache, compile, prune_cache};
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 const PLAIN: &str =
     "actor A () ==> : int n := 0; go: action ==> guard n < 3 do n := n + 1; end end";
@@ -206,19 +208,139 @@ fn refused_code_is_our_fault_and_is_kept() {
     );
 }
 
+/// Sets the time of the last use of all files of this name.
+fn age(cache: &Folder, of: &Path, hours: u64) {
+    let stem = of.file_stem().unwrap().to_str().unwrap();
+    for entry in fs::read_dir(&cache.0).unwrap().flatten() {
+        if entry.file_name().to_str().unwrap().starts_with(stem) {
+            let used = SystemTime::now() - Duration::from_secs(hours * 3600);
+            File::open(entry.path())
+                .unwrap()
+                .set_modified(used)
+                .unwrap();
+        }
+    }
+}
+
 #[test]
 fn what_a_killed_process_left_in_the_cache_goes() {
     let cache = Folder::new();
-    // No process has a number beyond the kernel's largest.
-    let (dead, live) = (
+    // Numbers of processes say nothing: that of this one is that of another in a container.
+    let own = std::process::id();
+    let (dead, live, new) = (
+        cache.0.join(format!("tmp-{own}-77")),
         cache.0.join("tmp-4194305-0"),
-        cache.0.join(format!("tmp-{}-99", std::process::id())),
+        cache.0.join("tmp-4194305-1"),
     );
-    for folder in [&dead, &live] {
+    for folder in [&dead, &live, &new] {
         fs::create_dir_all(folder.join("include")).unwrap();
     }
-    compile(&alone(PLAIN), &options(&cache)).unwrap();
-    assert!(!dead.exists() && live.exists());
+    let lock = File::open(&live).unwrap();
+    lock.lock().unwrap();
+    age(&cache, &dead, 1);
+    age(&cache, &live, 1);
+    let object = compile(&alone(PLAIN), &options(&cache)).unwrap().object;
+    assert!(!dead.exists() && live.exists() && new.exists());
+    drop(lock);
+    prune_cache(&cache.0, u64::MAX);
+    assert!(!live.exists() && new.exists());
+    // What was to become a file of this name.
+    let partial = object.with_extension("measured-4194305");
+    fs::write(&partial, "").unwrap();
+    age(&cache, &object, 1);
+    prune_cache(&cache.0, 0);
+    assert!(!partial.exists() && !object.exists());
+}
+
+#[test]
+fn the_least_recently_used_networks_are_removed() {
+    let cache = Folder::new();
+    let nets = ["3", "4", "5", "6"].map(|n| alone(&PLAIN.replace('3', n)));
+    let made = |net| compile(net, &options(&cache)).unwrap();
+    let all = nets.each_ref().map(|net| made(net).object);
+    let there = || all.each_ref().map(|object| object.exists());
+    let before = cache_size(&cache.0);
+    // What belongs to a network goes with it, however old it is.
+    let measured = all[1].with_extension("measured");
+    fs::write(&measured, "").unwrap();
+    age(&cache, &all[0], 2);
+    age(&cache, &all[1], 4);
+    age(&cache, &all[2], 3);
+    // A file of the user's stays.
+    fs::write(cache.0.join("notes.txt"), vec![0; 100_000]).unwrap();
+    prune_cache(&cache.0, before);
+    assert_eq!(there(), [true; 4]);
+    prune_cache(&cache.0, before - 1);
+    assert_eq!(there(), [true, false, true, true]);
+    assert!(!measured.exists());
+    // Its use counts, not its making.
+    assert!(made(&nets[2]).cached);
+    prune_cache(&cache.0, 0);
+    assert_eq!(there(), [false, false, true, true]);
+    // What was used a moment ago stays, whatever the limit.
+    prune_cache(&cache.0, 0);
+    assert_eq!(there(), [false, false, true, true]);
+    assert!(cache.0.join("notes.txt").exists());
+    // A compilation does the same.
+    age(&cache, &all[3], 1);
+    let limited = Options {
+        cache_bytes: Some(0),
+        ..options(&cache)
+    };
+    let last = compile(&alone(&PLAIN.replace('3', "7")), &limited).unwrap();
+    assert_eq!(there(), [false, false, true, false]);
+    assert!(last.object.exists());
+    // What was removed is made again.
+    assert!(!made(&nets[0]).cached && all[0].exists());
+}
+
+#[test]
+fn what_is_locked_is_not_removed_from_the_cache() {
+    let cache = Folder::new();
+    let object = compile(&alone(PLAIN), &options(&cache)).unwrap().object;
+    let (one, two) = (File::open(&object).unwrap(), File::open(&object).unwrap());
+    one.lock_shared().unwrap();
+    two.lock_shared().unwrap();
+    for lock in [one, two] {
+        age(&cache, &object, 100);
+        prune_cache(&cache.0, 0);
+        assert!(object.exists());
+        drop(lock);
+    }
+    // Another process is removing files.
+    let folder = File::open(&cache.0).unwrap();
+    folder.lock().unwrap();
+    prune_cache(&cache.0, 0);
+    assert!(object.exists());
+    drop(folder);
+    prune_cache(&cache.0, 0);
+    assert!(!object.exists());
+}
+
+/// Threads that compile, use and remove, next to one another.
+#[test]
+fn a_full_cache_may_be_shared() {
+    let cache = Folder::new();
+    let limited = Options {
+        cache_bytes: Some(0),
+        ..options(&cache)
+    };
+    let nets = ["3", "4"].map(|n| alone(&PLAIN.replace('3', n)));
+    std::thread::scope(|s| {
+        for first in 0..3 {
+            let (cache, limited, nets) = (&cache, &limited, &nets);
+            s.spawn(move || {
+                for n in [first % 2, 0, 1] {
+                    let object = compile(&nets[n], limited).unwrap().object;
+                    // Others may remove it now.
+                    if let Ok(file) = File::open(&object) {
+                        let _ = file.set_modified(SystemTime::UNIX_EPOCH);
+                    }
+                    prune_cache(&cache.0, 0);
+                }
+            });
+        }
+    });
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod counters;
 mod fault;
 mod load;
 mod network;
+mod object_in_use;
 mod program;
 mod runtime;
 mod status;

@@ -2,10 +2,12 @@
 //! A compiled network: loads its shared object, or a C program, and reads its tables.
 
 use crate::convert::{slice, text};
-use crate::ffi;
 use crate::program::Program;
+use crate::{ffi, object_in_use};
+use std::fs::File;
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// A compiled network, or a C program that is loaded as one: constant tables in a shared object. The object stays
 /// loaded until this and all applications made from it are dropped.
@@ -13,6 +15,8 @@ use std::ptr::NonNull;
 pub struct Network {
     raw: NonNull<ffi::lvd_network>,
     object: Object,
+    /// Says that the object is used, so that it is not removed from the cache.
+    _in_use: Option<Arc<File>>,
 }
 
 #[derive(Debug)]
@@ -45,6 +49,7 @@ impl Network {
     /// The object's code runs in this process: it must come from the compiler or be trusted equally.
     pub unsafe fn open(path: &Path) -> Result<Network, String> {
         use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+        let in_use = object_in_use::lock(path);
         // RTLD_NOW: a missing function is an error here. With lazy binding the first call would end the process.
         // SAFETY: the caller guarantees that the object's code can be trusted.
         let object = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
@@ -76,6 +81,7 @@ impl Network {
         Ok(Network {
             raw,
             object: Object::Network(object),
+            _in_use: in_use,
         })
     }
 
@@ -91,6 +97,7 @@ impl Network {
             Some(raw) => Ok(Network {
                 raw,
                 object: Object::Program(program),
+                _in_use: None,
             }),
             None => Err(format!("{} is not a program", path.to_string_lossy())),
         }

@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// The folder of the cache: `$LEVADA_CACHE`, else `$XDG_CACHE_HOME/levada`, else `~/.cache/levada`, else a folder of
 /// this user among the temporary files.
@@ -120,114 +120,79 @@ pub fn has_seal(mut file: &fs::File) -> io::Result<bool> {
     Ok(kept == hash)
 }
 
-/// Whether an object that [`compile`] returned is still in the cache, unchanged.
+/// Whether an object that [`compile`] returned is still in the cache, unchanged. It is then marked as used now, and is
+/// not removed for some minutes.
+///
+/// [`compile`]: super::compile
 pub fn is_kept(object: &Path) -> bool {
-    let is = is_sound(object);
-    if is {
-        touch(object);
-    }
-    is
+    let Ok(file) = open_private(object, fs::File::options().read(true)) else {
+        return false;
+    };
+    // Against its removal meanwhile; some file systems have no locks.
+    let _ = file.lock_shared();
+    let is = has_seal(&file).unwrap_or(false);
+    let _ = file.set_modified(SystemTime::now());
+    // It may have been removed before it was locked.
+    is && file.metadata().is_ok_and(|meta| meta.nlink() > 0)
 }
 
 /// Maximum size of a compiled network.
 const OBJECT_BYTES_MAX: u64 = 4 << 30;
 
-/// Whether the file exists, belongs to this user only, and is undamaged.
-pub fn is_sound(kept: &Path) -> bool {
-    let file = open_private(kept, fs::File::options().read(true));
-    file.and_then(|file| has_seal(&file)).unwrap_or(false)
-}
-
-pub fn touch(path: &Path) {
-    // The time of the last use orders the cache. Errors in setting it are ignored.
-    if let Ok(f) = fs::File::options().append(true).open(path) {
-        let _ = f.set_modified(SystemTime::now());
-    }
-}
-
 /// Whether Levada created this file. The user may have named a folder with other files.
 fn is_ours(path: &Path) -> bool {
-    let text = |part: Option<&'_ std::ffi::OsStr>| part.and_then(|p| p.to_str()).map(str::to_owned);
-    let stem = text(path.file_stem()).unwrap_or_default();
-    let is_hash = stem.len() >= 40 && stem.bytes().all(|b| b.is_ascii_hexdigit());
-    match text(path.extension()).as_deref() {
-        Some("so" | "o" | "measured" | "prepared" | "undeclared") => is_hash,
-        Some("c") => stem.starts_with("refused-"),
-        _ => false,
-    }
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.unwrap_or_default();
+    is_hash(name.split('.').next().unwrap_or_default())
+        || name.starts_with("refused-") && name.ends_with(".c")
 }
 
-/// Maximum size of the cache; recently used files are never removed.
-const CACHE_BYTES: u64 = 512 << 20;
-const RECENT: Duration = Duration::from_secs(600);
-
-pub fn prune(cache: &Path) {
-    remove_abandoned(cache);
-    let Ok(entries) = fs::read_dir(cache) else {
-        return;
-    };
-    let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
-        .flatten()
-        .filter(|e| is_ours(&e.path()))
-        .filter_map(|e| {
-            let meta = e.metadata().ok()?;
-            Some((meta.modified().ok()?, meta.len(), e.path()))
-        })
-        .collect();
-    let mut total: u64 = files.iter().map(|f| f.1).sum();
-    files.sort();
-    for (used, size, path) in files {
-        let recent = used.elapsed().map_or(true, |age| age < RECENT);
-        if total <= CACHE_BYTES || recent {
-            return;
-        }
-        if fs::remove_file(&path).is_ok() {
-            total -= size;
-        }
-    }
+/// Whether this is the name that the cache gives a file: a part of a hash.
+pub fn is_hash(name: &str) -> bool {
+    name.len() >= 40 && name.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Removes the scratch folders of processes that were killed.
-fn remove_abandoned(cache: &Path) {
-    for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let of = name.to_str().and_then(|n| n.strip_prefix("tmp-"));
-        let process = of.and_then(|n| n.split('-').next()?.parse::<u32>().ok());
-        if process.is_some_and(|p| !Path::new(&format!("/proc/{p}")).exists()) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
+/// A folder for one compilation, in the cache so that renames stay on one file system. It is locked while it exists.
+pub struct Scratch {
+    pub path: PathBuf,
+    _lock: fs::File,
 }
-
-/// A folder for one compilation, in the cache so that renames stay on one file system.
-pub struct Scratch(pub PathBuf);
 
 impl Scratch {
     pub fn new(cache: &Path) -> Result<Scratch, CompileError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let n = COUNT.fetch_add(1, Ordering::Relaxed);
-        let dir = cache.join(format!("tmp-{}-{n}", std::process::id()));
-        // Left by a process with the same id that was killed.
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).map_err(|why| CompileError::Cache {
+        let create = || loop {
+            let n = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = cache.join(format!("tmp-{}-{n}", std::process::id()));
+            match fs::create_dir(&path) {
+                // Of a process with the same number, which was killed or is in another container.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+                Ok(()) => {
+                    let lock = fs::File::open(&path)?;
+                    let _ = lock.lock();
+                    return Ok(Scratch { path, _lock: lock });
+                }
+            }
+        };
+        create().map_err(|why| CompileError::Cache {
             path: cache.to_path_buf(),
             why,
-        })?;
-        Ok(Scratch(dir))
+        })
     }
 
     pub fn keep(&self) -> PathBuf {
-        let kept = self.0.with_file_name("tmp-refused");
+        let kept = self.path.with_file_name("tmp-refused");
         let _ = fs::remove_dir_all(&kept);
-        match fs::rename(&self.0, &kept) {
+        match fs::rename(&self.path, &kept) {
             Ok(()) => kept,
-            Err(_) => self.0.clone(),
+            Err(_) => self.path.clone(),
         }
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
     }
 }

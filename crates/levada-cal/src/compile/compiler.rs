@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Runs the C compiler: selects it, passes the flags, and turns its messages into diagnostics.
 
-use super::cache::{Scratch, is_sound, keep, touch};
+use super::cache::{Scratch, is_kept, seal};
 use super::included_files::ENVIRONMENT;
 use super::{CompileError, Options, jobs_of, read, run_paths};
 use crate::{cpp, fs_deps, headers};
@@ -12,7 +12,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[derive(Debug)]
 pub struct Compiler {
@@ -21,6 +21,7 @@ pub struct Compiler {
     forking: Option<PathBuf>,
     flags: Vec<String>,
     pub version: String,
+    progress: Option<fn(usize, usize)>,
 }
 
 /// A file that was compiled.
@@ -101,6 +102,7 @@ impl Compiler {
             forking: options.forking.clone(),
             flags,
             version: String::new(),
+            progress: options.progress,
         };
         cc.words.iter().for_each(|word| fs_deps::program(word));
         let out = cc.output(cc.command(), |c| {
@@ -271,7 +273,7 @@ impl Compiler {
         let work = Scratch::new(cache)?;
         let mut names = BTreeSet::new();
         for path in self
-            .objects(&jobs, &work.0, cache)?
+            .objects(&jobs, &work.path, cache)?
             .into_iter()
             .map(|o| o.path)
         {
@@ -301,67 +303,33 @@ impl Compiler {
             path: cache.to_path_buf(),
             why,
         })?;
-        let several = jobs.len() > 1;
-        let next = AtomicU64::new(0);
+        // The largest first: the last one to be finished then is a small one.
+        let mut order: Vec<usize> = (0..jobs.len()).collect();
+        let bytes = |i: &usize| fs::metadata(&jobs[*i].0).map_or(0, |meta| meta.len());
+        order.sort_by_cached_key(|i| std::cmp::Reverse(bytes(i)));
+        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let report = |done: usize| {
+            if let Some(report) = self.progress {
+                report(done, jobs.len());
+            }
+        };
+        report(0);
+        let one = |i: usize| {
+            let kept = if jobs.len() > 1 { Some(cache) } else { None };
+            self.object(&jobs[i], &work.join(format!("{i}.o")), cache, kept)
+        };
         let threads = std::thread::available_parallelism()
             .map_or(1, |n| n.get())
             .min(jobs.len());
-        let one = |i: usize| -> Result<Object, CompileError> {
-            let (path, folder) = &jobs[i];
-            let mut key = self.key();
-            key.update(read(path)?);
-            if let Some(dir) = folder {
-                // It may include files of its folder.
-                key.update(path.as_os_str().as_encoded_bytes());
-                key.update(dir.as_os_str().as_encoded_bytes());
-            }
-            let kept = cache.join(format!("{}.o", hex(key)));
-            if several && folder.is_none() && is_sound(&kept) {
-                touch(&kept);
-                return Ok(kept.into());
-            }
-            let out = work.join(format!("{i}.o"));
-            let command = self.command_for(path, folder.is_some())?;
-            let rule = folder.as_ref().map(|_| out.with_extension("d"));
-            let result = self.run(command, &out, |c| {
-                if let Some(rule) = &rule {
-                    c.args(["-MD", "-MF"]).arg(rule);
-                }
-                c.args(self.options(folder.is_some() && cpp::is_cpp(path)));
-                c.arg("-I").arg(work.join("include"));
-                c.arg("-c").arg(path);
-            })?;
-            let said = result.map_err(|output| match folder {
-                Some(_) => CompileError::Native {
-                    path: path.clone(),
-                    output,
-                },
-                None => CompileError::Internal {
-                    file: keep_c(path, cache),
-                    output,
-                },
-            })?;
-            if several && folder.is_none() {
-                keep(&out, &kept)?;
-                return Ok(kept.into());
-            }
-            Ok(Object {
-                path: out,
-                said,
-                rule,
-            })
-        };
         let mut results: Vec<(usize, Result<Object, CompileError>)> = Vec::new();
         std::thread::scope(|s| {
             let worker = || {
                 let mut mine = Vec::new();
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed) as usize;
-                    if i >= jobs.len() {
-                        return mine;
-                    }
+                while let Some(&i) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
                     mine.push((i, one(i)));
+                    report(done.fetch_add(1, Ordering::Relaxed) + 1);
                 }
+                mine
             };
             let handles: Vec<_> = (0..threads).map(|_| s.spawn(worker)).collect();
             for h in handles {
@@ -371,6 +339,82 @@ impl Compiler {
         results.sort_by_key(|r| r.0);
         results.into_iter().map(|r| r.1).collect()
     }
+
+    /// Compiles one file to `out`. A native has a folder, of which it may include files. The object of another file is
+    /// taken from the folder `kept`, and put there.
+    fn object(
+        &self,
+        (path, folder): &(PathBuf, Option<PathBuf>),
+        out: &Path,
+        cache: &Path,
+        kept: Option<&Path>,
+    ) -> Result<Object, CompileError> {
+        let kept = match kept.filter(|_| folder.is_none()) {
+            Some(kept) => {
+                let mut key = self.key();
+                key.update(read(path)?);
+                Some(kept.join(format!("{}.o", hex(key))))
+            }
+            None => None,
+        };
+        // A link of our own, since another process may remove that file before it is linked.
+        if let Some(kept) = &kept
+            && is_kept(kept)
+            && linked(kept, out).is_ok()
+        {
+            return Ok(out.to_path_buf().into());
+        }
+        let command = self.command_for(path, folder.is_some())?;
+        let rule = folder.as_ref().map(|_| out.with_extension("d"));
+        let result = self.run(command, out, |c| {
+            if let Some(rule) = &rule {
+                c.args(["-MD", "-MF"]).arg(rule);
+            }
+            c.args(self.options(folder.is_some() && cpp::is_cpp(path)));
+            c.arg("-I").arg(out.parent().unwrap_or(out).join("include"));
+            c.arg("-c").arg(path);
+        })?;
+        let said = result.map_err(|output| match folder {
+            Some(_) => CompileError::Native {
+                path: path.clone(),
+                output,
+            },
+            None => CompileError::Internal {
+                file: keep_c(path, cache),
+                output,
+            },
+        })?;
+        if let Some(kept) = &kept {
+            // The object itself stays for the linker, which ignores its seal.
+            seal(out)
+                .and_then(|()| publish(out, kept))
+                .map_err(|why| CompileError::File {
+                    path: kept.clone(),
+                    why,
+                })?;
+            return Ok(out.to_path_buf().into());
+        }
+        Ok(Object {
+            path: out.to_path_buf(),
+            said,
+            rule,
+        })
+    }
+}
+
+/// Puts a sealed file into the cache and keeps it, too.
+fn publish(made: &Path, kept: &Path) -> std::io::Result<()> {
+    let new = made.with_extension("new");
+    linked(made, &new)?;
+    fs::rename(&new, kept)?;
+    // The names of one file are not exchanged: rename does nothing then.
+    let _ = fs::remove_file(&new);
+    Ok(())
+}
+
+/// Gives a file of the cache a second name; where there are no such links, copies it.
+fn linked(kept: &Path, name: &Path) -> std::io::Result<()> {
+    fs::hard_link(kept, name).or_else(|_| fs::copy(kept, name).map(drop))
 }
 
 /// Whether there may be forks in a C file.

@@ -3,11 +3,12 @@
 //!
 //! The name of a cached object is the hash of all its inputs: the C text, the flags, the version of the C compiler,
 //! the processor (code is optimised for this machine), and the runtime's headers. A file gets its name in the cache
-//! by a rename, so processes share the cache without locks; when it is full, the least recently used files are
-//! removed. A file ends with the hash of its content (linkers and loaders ignore what follows the end of an
-//! object). A file that a full disk or a crash has damaged is therefore rebuilt and never loaded.
+//! by a rename, so processes share the cache; when it is full, the least recently used files that nothing uses are
+//! removed ([`cache_size`]). A file ends with the hash of its content (linkers and loaders ignore what follows the end
+//! of an object). A file that a full disk or a crash has damaged is therefore rebuilt and never loaded.
 
 mod cache;
+mod cache_size;
 mod compiler;
 mod implicit_decls;
 mod included_files;
@@ -17,8 +18,9 @@ use crate::diag::Diagnostic;
 use crate::natives::OptionNames;
 use crate::workspace::read_source;
 use crate::{cpp, emit, fs_deps, fuse, includes, ir};
-use cache::{Scratch, keep, prune};
+use cache::{Scratch, keep};
 pub use cache::{cache_dir, clean_cache, has_seal, hash_of, is_kept, make_private, seal};
+pub use cache_size::{SIZE_VARIABLE, prune as prune_cache, size as cache_size, size_limit};
 use compiler::hex;
 pub use compiler::{
     BINDS_OWN, Compiler, for_this_processor, may_fork, processor, touches_each_page, wrapped,
@@ -53,10 +55,15 @@ pub struct Options {
     pub forking: Option<PathBuf>,
     /// The folder of the cache; default: [`cache_dir`].
     pub cache: Option<PathBuf>,
+    /// The limit on its size in bytes; default: [`size_limit`].
+    pub cache_bytes: Option<u64>,
     /// More flags for the C compiler.
     pub flags: Vec<String>,
     /// Called before a C compiler runs, if the object is not in the cache.
     pub before: Option<fn()>,
+    /// Called with the number of C files that are compiled, and of all, whenever the first changes; by several
+    /// threads.
+    pub progress: Option<fn(usize, usize)>,
 }
 
 impl Default for Options {
@@ -71,8 +78,10 @@ impl Default for Options {
             cc: None,
             forking: None,
             cache: None,
+            cache_bytes: None,
             flags: Vec::new(),
             before: None,
+            progress: None,
         }
     }
 }
@@ -305,7 +314,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     let work = Scratch::new(&cache)?;
     let mut jobs = Vec::new();
     // Names of networks and actors are the user's, so their files have a folder of their own.
-    let network = work.0.join("network");
+    let network = work.path.join("network");
     fs::create_dir(&network).map_err(|why| CompileError::Cache {
         path: cache.clone(),
         why,
@@ -316,8 +325,8 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         jobs.push((path, None));
     }
     for b in &builtin {
-        let path = work.0.join(b.file);
-        let written = crate::natives::write(b, &work.0);
+        let path = work.path.join(b.file);
+        let written = crate::natives::write(b, &work.path);
         written.map_err(|why| CompileError::File {
             path: path.clone(),
             why,
@@ -325,7 +334,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         jobs.push((path, None));
     }
     jobs.extend(jobs_of(&options.natives));
-    let objects = cc.objects(&jobs, &work.0, &cache)?;
+    let objects = cc.objects(&jobs, &work.path, &cache)?;
     let said: String = objects.iter().map(|made| made.said.as_str()).collect();
     let rules: Vec<PathBuf> = objects.iter().filter_map(|o| o.rule.clone()).collect();
     let mut linked: Vec<PathBuf> = objects.into_iter().map(|made| made.path).collect();
@@ -336,7 +345,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
             .filter(|p| is_shared_object(p))
             .cloned(),
     );
-    let out = work.0.join("network.so");
+    let out = work.path.join("network.so");
     if let Err(output) = cc.link(&linked, &out, cpp)? {
         return Err(CompileError::Internal {
             file: work.keep(),
@@ -361,11 +370,19 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         None => fs_deps::mark_unreliable(),
     }
     keep(&out, &object)?;
-    prune(&cache);
+    let mut warnings = emitted.warnings;
+    let limit = options.cache_bytes.map_or_else(size_limit, Ok);
+    match limit {
+        Ok(limit) => cache_size::prune(&cache, limit),
+        Err(why) => warnings.push(
+            Diagnostic::warning("cache-size", why)
+                .help("until that is mended, nothing is removed from the cache"),
+        ),
+    }
     Ok(Compiled {
         implicit_decls: implicit_decls::all(&said),
         object,
-        warnings: emitted.warnings,
+        warnings,
         cached: false,
         options: names,
     })
@@ -427,13 +444,13 @@ pub fn probe(options: &Options) -> Result<String, CompileError> {
     let cache = options.cache.clone().unwrap_or_else(cache_dir);
     make_private(&cache)?;
     let work = Scratch::new(&cache)?;
-    let file = work.0.join("probe.c");
+    let file = work.path.join("probe.c");
     let text = "#include <levada/actor.h>\n#include <levada/native.h>\n#include <stdio.h>\n\
                 #include <string.h>\nint levada_probe(void) { return printf(\"x\"); }\n";
     write(&file, text)?;
-    let objects = cc.objects(&[(file, None)], &work.0, &cache)?;
+    let objects = cc.objects(&[(file, None)], &work.path, &cache)?;
     let objects: Vec<PathBuf> = objects.into_iter().map(|made| made.path).collect();
-    if let Err(output) = cc.link(&objects, &work.0.join("probe.so"), false)? {
+    if let Err(output) = cc.link(&objects, &work.path.join("probe.so"), false)? {
         return Err(CompileError::Failing {
             cc: cc.name,
             how: "cannot link".to_string(),

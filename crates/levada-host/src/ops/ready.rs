@@ -14,6 +14,7 @@ use crate::ops::{memory_limit, prepare_process};
 use crate::protocol::timeout::timeout_from;
 use crate::protocol::{Failed, LoadRequest};
 use levada_sys::Network;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -113,7 +114,7 @@ pub(crate) fn prepare_load(
         memory.journal().record_start(name);
     }
     let mut opened = open(&prepared);
-    if opened.is_err() && !prepared.program && std::fs::remove_file(&prepared.object).is_ok() {
+    if opened.is_err() && !prepared.program && is_removed(&prepared.object) {
         // A dependency has changed, such as a library: it is compiled again, once.
         prepared = prepare()?;
         opened = open(&prepared);
@@ -253,4 +254,12 @@ pub(crate) fn pins(
         true,
     );
     Ok(pins.map_err(|p| wrong(p.what).help(p.help))?)
+}
+
+/// Removes a file; true if it is not there any more.
+fn is_removed(path: &Path) -> bool {
+    match std::fs::remove_file(path) {
+        Ok(()) => true,
+        Err(e) => e.kind() == std::io::ErrorKind::NotFound,
+    }
 }

@@ -65,6 +65,9 @@ pub struct CompileArgs {
     /// Compile this C or C++ file of natives into the network, or link this shared object with it
     #[arg(long = "native", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub native: Vec<PathBuf>,
+    /// Do not show the progress of compiling, which is shown on a terminal only
+    #[arg(long)]
+    pub quiet: bool,
 }
 
 /// Options for a network's natives.

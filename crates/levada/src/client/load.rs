@@ -18,7 +18,15 @@ pub fn load(args: &LoadArgs) -> CommandResult {
     }
     let request = request(args)?;
     let client = client_for_load(&args.at, request.timeout.unwrap_or(COMPILE_TIMEOUT_S))?;
-    request_load(&args.at, client, "/applications", &json!(request), loaded)
+    let quiet = args.compile.quiet;
+    request_load(
+        &args.at,
+        quiet,
+        client,
+        "/applications",
+        &json!(request),
+        loaded,
+    )
 }
 
 /// The request for a load.
@@ -83,6 +91,7 @@ pub fn replace(args: &ReplaceArgs) -> CommandResult {
     let address = application_path(&args.old, "/replace");
     request_load(
         &args.load.at,
+        args.load.compile.quiet,
         client_for_load(&args.load.at, COMPILE_TIMEOUT_S + drains)?,
         &address,
         &json!(request),

@@ -97,6 +97,7 @@ pub(super) fn load_manifest(args: &LoadArgs) -> CommandResult {
         .sum::<f64>();
     request_load(
         &args.at,
+        args.compile.quiet,
         client_for_load(&args.at, all.clamp(0.0, 1e9))?,
         "/manifest",
         &request,

@@ -88,15 +88,16 @@ fn request<T: Serialize + DeserializeOwned>(
     print_reply(at, &client.text(method, address, body)?, words)
 }
 
-/// Sends a request for which the host compiles first, and shows progress if this takes long.
+/// Sends a request for which the host compiles first, and shows progress if this takes long and is not `quiet`.
 fn request_load<T: Serialize + DeserializeOwned>(
     at: &AtArgs,
+    quiet: bool,
     client: Client,
     address: &str,
     body: &Value,
     words: impl FnOnce(&T) -> String,
 ) -> CommandResult {
-    let progress = LoadProgress::start(&client);
+    let progress = (!quiet).then(|| LoadProgress::start(&client));
     let text = client.text(Method::POST, address, body);
     drop(progress);
     print_reply(at, &text?, words)

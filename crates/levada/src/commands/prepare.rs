@@ -26,7 +26,7 @@ pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
         return program::prepare(args);
     }
     io_options::check(&args.given, Where::Host)?;
-    let mut made = prepare_cache::prepared(&args.network, &args.compile, Some(step_back))?;
+    let mut made = prepare_cache::prepared(&args.network, &args.compile, false, Some(step_back))?;
     let names = made.option_names();
     let mut diagnostics = made.diagnostics;
     io_options::asked_for(&args.given, &names, &mut diagnostics)?;

@@ -267,7 +267,7 @@ fn say_what_was_written(summary: &mut Summary, output: Option<&Path>, began: Sys
 }
 
 fn compiled(args: &RunArgs) -> Result<Runnable, Failure> {
-    let prepare = || prepare_cache::prepared(&args.network, &args.compile, None);
+    let prepare = || prepare_cache::prepared(&args.network, &args.compile, args.no_progress, None);
     let mut made = prepare()?;
     if !args.arguments.is_empty() {
         return failure_with(
@@ -283,8 +283,9 @@ fn compiled(args: &RunArgs) -> Result<Runnable, Failure> {
     }
     // SAFETY: the compiler has just written it, or its seal proves that it did.
     let mut opened = unsafe { Network::open(&made.object) };
-    if opened.is_err() && made.is_cached && std::fs::remove_file(&made.object).is_ok() {
-        // A dependency such as a library has changed: compile again, once.
+    if opened.is_err() && made.is_cached {
+        // It was removed meanwhile, or a dependency such as a library has changed: compile again, once.
+        let _ = std::fs::remove_file(&made.object);
         made = prepare()?;
         // SAFETY: as above.
         opened = unsafe { Network::open(&made.object) };

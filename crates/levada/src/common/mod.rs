@@ -5,6 +5,7 @@
 pub mod output;
 
 pub mod artifact;
+pub mod compile_progress;
 pub mod core_time;
 pub mod io_options;
 pub mod load_progress;

@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Bound on the size of an entry: the entries of the largest networks are a hundredth of it.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
@@ -80,10 +81,11 @@ impl CompiledSources {
 }
 
 /// The compiled network, from the cache if nothing that it depends on has changed. Diagnostics are printed in either
-/// case. `before` is called before a C compiler runs.
+/// case, the progress of compiling if it is not `quiet`. `before` is called before a C compiler runs.
 pub fn prepared(
     network: &NetworkArgs,
     how: &CompileArgs,
+    quiet: bool,
     before: Option<fn()>,
 ) -> Result<Answer, Failure> {
     let entry = Entry::of(network, how);
@@ -94,10 +96,9 @@ pub fn prepared(
     }
     fs_deps::begin();
     let mut loaded = resolve::load(network)?;
-    let options = compile::Options {
-        before,
-        ..resolve::compile_options(&loaded, how)?
-    };
+    let mut options = resolve::compile_options(&loaded, how)?;
+    options.before = before;
+    options.progress = options.progress.filter(|_| !quiet);
     let made = resolve::compile(&mut loaded, &options)?;
     let mut answer = Answer {
         object: made.object,
@@ -147,6 +148,24 @@ impl Entry {
         let set = compile::ENVIRONMENT.map(std::env::var_os);
         let colors = output::color();
         let processor = compile::processor();
+        let CompileArgs {
+            unchecked,
+            out_of_bounds,
+            random_buffer_sizes,
+            no_fuse,
+            fuse,
+            native,
+            // What is shown on the way makes no difference.
+            quiet: _,
+        } = how;
+        let how = (
+            unchecked,
+            out_of_bounds,
+            random_buffer_sizes,
+            no_fuse,
+            fuse,
+            native,
+        );
         let asked = format!("{network:?} {how:?} {here:?} {ours:?} {set:?} {colors} {processor}");
         let name = hex(&Sha256::digest(asked)[..20]);
         Some(Entry {
@@ -165,6 +184,10 @@ impl Entry {
         }
         let answer: Answer = serde_json::from_str(answer).ok()?;
         let holds = fs_deps::holds(&answer.seen) && compile::is_kept(&answer.object);
+        if holds && let Ok(file) = std::fs::File::open(&self.file) {
+            // The cache removes first what was used least recently.
+            let _ = file.set_modified(SystemTime::now());
+        }
         holds.then_some(Answer {
             is_cached: true,
             ..answer

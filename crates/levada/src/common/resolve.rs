@@ -2,6 +2,7 @@
 //! Resolves the network that the command line names: finds it, checks it, binds its parameters and compiles it.
 
 use crate::cli::{CompileArgs, NetworkArgs, OutOfBounds};
+use crate::common::compile_progress::{self, CompileProgress};
 use crate::common::output::{self, Failure, failure, failure_with};
 use crate::common::program;
 use levada_cal::diag::{Diagnostic, Diagnostics, LineCol, Sources, Span};
@@ -283,6 +284,7 @@ pub fn compile_options(loaded: &Loaded, args: &CompileArgs) -> Result<compile::O
         fuse: !args.no_fuse,
         natives: natives(loaded, args)?,
         forking: Some(ourselves()),
+        progress: (!args.quiet).then_some(compile_progress::report),
         ..compile::Options::default()
     })
 }
@@ -292,7 +294,10 @@ pub fn compile(
     loaded: &mut Loaded,
     options: &compile::Options,
 ) -> Result<compile::Compiled, Failure> {
-    match compile::compile(&loaded.network, options) {
+    let shown = options.progress.and(CompileProgress::start());
+    let made = compile::compile(&loaded.network, options);
+    drop(shown);
+    match made {
         Err(e) => Err(Failure::new(e.to_string()).found(loaded.diagnostics.clone())),
         Ok(mut made) => {
             let mut diags = Diagnostics::new();

@@ -3,13 +3,16 @@
 //! natives and headers that change, and new ones that precede them on a search path; other options; another compiler;
 //! another levada; damaged entries and objects.
 
-use crate::common::host::{READ, TOP, sources};
-use crate::common::{Instance, PRINT, Place, Run, copy_program, network};
+use crate::common::host::{READ, TOP, held_pipe, sources};
+use crate::common::screen::Screen;
+use crate::common::{Instance, PRINT, Place, Run, copy_program, network, write_script};
 use sha2::{Digest, Sha256};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 /// A network's sources, and a cache of their own.
 struct Kept {
@@ -402,4 +405,154 @@ fn a_fault_from_the_cache_has_its_source() {
     let changed = fails("marked", true);
     changed.refuses(1, &["src/p/Fail.cal:3"]);
     assert!(!changed.err.contains("1000 - x"), "{changed:#?}");
+}
+
+/// Lets the last use of all files in the cache seem to be long ago.
+fn age(place: &Place) {
+    let long_ago = SystemTime::now() - Duration::from_secs(100_000);
+    for name in place.list("cache/levada") {
+        let file = File::open(place.path("cache/levada").join(name)).unwrap();
+        file.set_modified(long_ago).unwrap();
+    }
+}
+
+/// With a cache of no size at all, what runs is kept.
+#[test]
+fn the_object_of_a_network_that_runs_is_not_removed() {
+    let mut kept = Kept::new(&[]);
+    kept.set = vec![("LEVADA_CACHE_SIZE", "0".to_string())];
+    kept.place.write("src/p/Read.cal", READ);
+    kept.place.write(PRINT.0, PRINT.1);
+    let instances: [Instance; 2] = [("read", "p.Read", &[]), ("print", "p.Print", &[])];
+    let waits = network(&instances, &[("read.Out", "print.In")]);
+    kept.place
+        .write("src/p/Waits.xdf", &waits.replace("\"Top\"", "\"Waits\""));
+    let mut child = kept
+        .command("run", &["src/p/Waits.xdf", "--in=-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    writeln!(input, "7").unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "7");
+    let objects = || ends(&kept.place, ".so");
+    let used = objects();
+    assert_eq!(used.len(), 1);
+    age(&kept.place);
+    let other = |more: &[&str]| {
+        let mut args = vec![TOP, "--out=written"];
+        args.extend(more);
+        let run = Run::new(kept.command("run", &args).output().unwrap());
+        run.succeeds();
+    };
+    other(&[]);
+    assert!(objects().contains(&used[0]) && objects().len() == 2);
+    drop(input);
+    assert!(child.wait().unwrap().success());
+    age(&kept.place);
+    other(&["--random-buffer-sizes=7"]);
+    assert_eq!(objects().len(), 1);
+    assert!(!objects().contains(&used[0]));
+}
+
+#[test]
+fn a_wrong_size_of_the_cache_is_said() {
+    let mut kept = Kept::new(&[TOP, "--out=written"]);
+    kept.set = vec![("LEVADA_CACHE_SIZE", "much".to_string())];
+    let run = Run::new(kept.command("run", &[]).output().unwrap());
+    assert!(
+        run.succeeds().err.contains("LEVADA_CACHE_SIZE=much"),
+        "{run:#?}"
+    );
+    let mut doctor = kept.place.command(&["doctor"]);
+    let said = Run::new(doctor.env("LEVADA_CACHE_SIZE", "much").output().unwrap());
+    said.refuses(1, &[]);
+    assert!(said.out.contains("LEVADA_CACHE_SIZE=much"), "{said:#?}");
+}
+
+/// A compiler that waits where a command line has this word, while the pipe `hold` exists: it writes the file `held`,
+/// and continues when something is written to the pipe. The file `compiled` has a line for each C file.
+fn holding_compiler(kept: &mut Kept, at: &str) -> File {
+    let text = "#!/bin/sh\ncase \" $* \" in *' -c '*) echo >> compiled;; esac\n\
+                case \" $* \" in *' WORD '*) if [ -e hold ]; then echo > held; read x < hold; fi;; esac\n\
+                exec cc \"$@\"\n";
+    let cc = kept.place.path("slow-cc");
+    write_script(&cc, &text.replace("WORD", at));
+    kept.set = vec![("CC", cc.to_str().unwrap().to_string())];
+    held_pipe(&kept.place, "hold")
+}
+
+fn until_held(place: &Place) {
+    let begin = Instant::now();
+    while !place.exists("held") {
+        assert!(begin.elapsed() < Duration::from_secs(120));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn the_progress_of_compiling_is_shown_on_a_terminal() {
+    for quiet in [None, Some("--quiet"), Some("--no-progress")] {
+        let mut kept = Kept::new(&[TOP]);
+        let mut hold = holding_compiler(&mut kept, "-c");
+        let more: Vec<&str> = ["--out=written"].into_iter().chain(quiet).collect();
+        let mut screen = Screen::begin(kept.command("run", &more));
+        match quiet {
+            None => screen.until("compiling, 0 of "),
+            Some(_) => {
+                until_held(&kept.place);
+                // Longer than the time until the line would be shown.
+                screen.rest(Duration::from_secs(1));
+                assert!(!screen.text().contains("compiling"), "{}", screen.text());
+            }
+        }
+        std::fs::remove_file(kept.place.path("hold")).unwrap();
+        hold.write_all(b"go\ngo\ngo\ngo\n").unwrap();
+        assert!(screen.ends(Duration::from_secs(120)).success());
+    }
+    // Nothing of it is written elsewhere.
+    let kept = Kept::new(&[TOP, "--out=written"]);
+    let run = Run::new(kept.command("run", &[]).output().unwrap());
+    assert!(
+        !run.succeeds().err.contains("compiling") && !run.err.contains('\r'),
+        "{run:#?}"
+    );
+}
+
+/// The C compiler is killed with levada when all but the last step is done: what was compiled is used by the next run.
+#[test]
+fn a_compilation_that_is_killed_loses_nothing() {
+    let mut kept = Kept::new(&[TOP]);
+    let hold = holding_compiler(&mut kept, "-shared");
+    let mut command = kept.command("run", &["--out=written"]);
+    command.process_group(0).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    until_held(&kept.place);
+    // SAFETY: a group of this test's own, whose leader has not been waited for.
+    unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+    child.wait().unwrap();
+    drop(hold);
+    std::fs::remove_file(kept.place.path("hold")).unwrap();
+    assert!(ends(&kept.place, ".so").is_empty());
+    let compiled = || {
+        std::fs::read_to_string(kept.place.path("compiled"))
+            .unwrap()
+            .len()
+    };
+    let before = compiled();
+    assert!(before > 1);
+    let left = || {
+        kept.place
+            .list("cache/levada")
+            .into_iter()
+            .filter(|n| n.starts_with("tmp-"))
+    };
+    assert_eq!(left().count(), 1);
+    age(&kept.place);
+    assert_eq!(kept.runs(&[]).1, "1\n2\n3\n");
+    assert_eq!(compiled(), before);
+    assert_eq!(left().count(), 0);
 }

@@ -120,7 +120,7 @@ impl Screen {
         }
     }
 
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let lines = self.cells.iter().map(|line| line.iter().collect());
         lines.collect::<Vec<String>>().join("\n")
     }

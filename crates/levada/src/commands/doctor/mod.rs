@@ -244,9 +244,19 @@ fn cache() -> Finding {
             let _ = std::fs::remove_file(probe);
             written
         });
-    match written {
-        Ok(()) => ok("cache", shown),
-        Err(e) => problem(
+    let used = levada_cal::compile::cache_size(&folder);
+    match (written, levada_cal::compile::size_limit()) {
+        (Ok(()), Ok(limit)) => {
+            let (used, limit) = (output::bytes(used), output::bytes(limit));
+            ok("cache", format!("{shown}, {used} of {limit}"))
+        }
+        (Ok(()), Err(why)) => problem(
+            State::Missing,
+            "cache",
+            why,
+            "unset it, or set it to a size: until then nothing is removed from the cache",
+        ),
+        (Err(e), _) => problem(
             State::Missing,
             "cache",
             format!("{shown}: {e}"),
