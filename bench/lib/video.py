@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Measures the MPEG-4 SP, AVC and HEVC decoders of Orcc's applications (CORPUS=DIR), compared with ffmpeg on one
 thread, with and without SIMD. The clips are made by ffmpeg; all decoders drop their output. CPU time is that of the
-whole process, including its start. Also measures the compilation: the time to the first picture with an empty cache,
-and with the object in the cache."""
+whole process, including its start. Also measures the start: the time to the first picture with an empty cache, and with
+the network in the cache."""
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import peers
+from . import peers, starting
 from .measure import Contender, Metric, Problem
 
 sys.path.append(str(peers.ROOT / "scripts/corpus"))
@@ -21,7 +19,6 @@ from checks import plain_avc  # noqa: E402
 
 RATES = [Metric("frames_per_cpu_s", "1/s", "higher"), Metric("frames_per_s", "1/s", "higher"),
          Metric("times_ffmpeg", "", "higher"), Metric("times_one_worker", "", "higher")]
-COMPILING = [Metric("from_nothing", "s", "lower"), Metric("again", "s", "lower")]
 NO_SIMD = "ffmpeg without SIMD"
 
 
@@ -89,7 +86,7 @@ def measure(session, corpus):
         frames = max(25, frames // 10) if session.quick else frames
         measure_one(session, f"{decoder.name}, {case}", decoder, clip(decoder, seen, size, frames), frames,
                     command)
-    measure_compiling(session, command)
+    measure_starts(session, command)
 
 
 def measure_one(session, case, decoder, path, frames, command):
@@ -127,22 +124,13 @@ def measure_one(session, case, decoder, path, frames, command):
     session.measure(case, RATES, contenders, runs=3)
 
 
-def measure_compiling(session, command):
-    """From nothing to the first picture, with an empty cache and then with what it holds."""
+def measure_starts(session, command):
+    """From the start of a run to the first picture."""
     for decoder in (MPEG4,) if session.quick else (MPEG4, AVC, HEVC):
         _, _, seen, size, frames = next(c for c in CASES if c[1] is decoder)
         frames = max(25, frames // 10) if session.quick else frames
-        words = command(decoder, clip(decoder, seen, size, frames), 1, "--option", "frames=1")
-        rows = session.new_rows(f"compiling {decoder.name}", Contender("levada", words), COMPILING)
-
-        def seconds(cache):
-            begin = time.monotonic()
-            session.call(words, {"LEVADA_CACHE": cache}, timeout=600)
-            return time.monotonic() - begin
-        with tempfile.TemporaryDirectory() as cache:
-            rows[0].runs.append(seconds(cache))
-            rows[1].runs += [seconds(cache) for _ in range(3)]
-        session.keep(f"compiling {decoder.name}", COMPILING, [rows], [])
+        starting.measure(session, decoder.name,
+                         command(decoder, clip(decoder, seen, size, frames), 2, "--option", "frames=1"))
 
 
 def corpus():

@@ -7,13 +7,15 @@ actors were busy is printed next to it. Two processes that decode at the same ti
 show what the cores can do: two hardware threads of one core are not two cores, and a shared machine does
 not always lend both.
 
+The start of a run is measured from an empty cache, and from a cached network, to the first picture.
+
 CORPUS=DIR, a checkout of Orcc's applications, adds their decoders of MPEG-4 SP, AVC and HEVC next to ffmpeg,
-and how long it takes to compile them."""
+and their start."""
 import json
 import subprocess
 import sys
 
-from lib import graphs, peers, video
+from lib import graphs, peers, starting, video
 from lib.measure import Contender, Metric, Problem
 
 JPEG = peers.ROOT / "examples/jpeg/src/jpeg"
@@ -112,6 +114,9 @@ def run(session):
         for contender in contenders[2:6:2]:  # compiles what is not cached yet
             session.call(contender.command, {})
         session.measure(case, RATES, contenders, runs=5)
+    one = media(640, 360, 1, 85)
+    starting.measure(session, "examples/jpeg", [peers.levada(), "run", JPEG / "Video.xdf", "--in", one, "--out",
+                                                "/dev/null", "--workers", 2, "--json", "--no-progress"])
     if video.corpus():
         video.measure(session, video.corpus())
 
