@@ -14,8 +14,8 @@ const WORDS: usize = 4096;
 const BLOCK: usize = WORDS / 4;
 /// The median of this number of blocks is used, so that interruptions do not count.
 const BLOCKS: usize = 64;
-/// A pair that takes longer does not have both cores for itself: no result.
-const MEASUREMENT_TIMEOUT: Duration = Duration::from_millis(5);
+/// A pair that takes longer, which is ten times as long as usual, does not have both cores for itself: no result.
+const MEASUREMENT_TIMEOUT: Duration = Duration::from_millis(2);
 /// Minimum cost in ns per byte; smaller results are not significant.
 const BYTE_NS_MIN: f64 = 0.001;
 
@@ -88,27 +88,30 @@ fn in_proportion(usual: [f64; 4], found: [Option<f64>; 4]) -> [f64; 4] {
     })
 }
 
-/// The cost per byte between two cores, for each of them; none: one of them was not available.
+/// The cost per byte between two cores, for each of them; none: one of them was not available. One thread on each core
+/// measures first what it needs alone, since one core may be slower at the moment: a start next to busy programs waits
+/// for each thread that it creates.
 fn measure_pair(a: i32, b: i32) -> Option<f64> {
-    // Each on its own core, since one may be slower at the moment.
-    let single =
-        |cpu| std::thread::scope(|scope| scope.spawn(move || measure_single(cpu)).join().ok()?);
-    let ((writing, _), (_, reading)) = (single(a)?, single(b)?);
     let ring = Ring::new();
-    let start = Instant::now();
     let room = |n: usize| n < ring.read.load(Ordering::Acquire) + WORDS / BLOCK;
     let there = |n: usize| n < ring.written.load(Ordering::Acquire);
-    let (wrote, read) = std::thread::scope(|scope| {
-        let writes = scope.spawn(|| side(a, start, &room, |n, x| ring.write(n, x)));
-        let reads = scope.spawn(|| side(b, start, &there, |n, x| ring.read(n, x)));
+    let (writing, reading) = std::thread::scope(|scope| {
+        let writes = scope.spawn(|| {
+            let (alone, _) = measure_single(a)?;
+            Some(side(&room, |n, x| ring.write(n, x))? - alone)
+        });
+        let reads = scope.spawn(|| {
+            let (_, alone) = measure_single(b)?;
+            Some(side(&there, |n, x| ring.read(n, x))? - alone)
+        });
         (writes.join().ok(), reads.join().ok())
     });
     let bytes = (BLOCK * size_of::<u32>()) as f64;
-    let more = (wrote?? - writing) + (read?? - reading);
+    let more = writing?? + reading??;
     Some((more / (2.0 * bytes)).max(BYTE_NS_MIN))
 }
 
-/// Writing and reading a block on one core.
+/// Writing and reading a block on one core, to which this thread is pinned.
 fn measure_single(cpu: i32) -> Option<(f64, f64)> {
     pin(cpu)?;
     let (ring, mut x) = (Ring::new(), 0);
@@ -117,13 +120,8 @@ fn measure_single(cpu: i32) -> Option<(f64, f64)> {
     Some((median(wrote), median(read)))
 }
 
-fn side(
-    cpu: i32,
-    start: Instant,
-    may: &impl Fn(usize) -> bool,
-    does: impl Fn(usize, &mut u32) -> f64,
-) -> Option<f64> {
-    pin(cpu)?;
+fn side(may: &impl Fn(usize) -> bool, does: impl Fn(usize, &mut u32) -> f64) -> Option<f64> {
+    let start = Instant::now();
     let (mut times, mut x) = (Vec::with_capacity(BLOCKS), 0);
     for n in 0..BLOCKS {
         while !may(n) {
