@@ -40,9 +40,9 @@ int main(int argc, char **argv) {
   static const lvd_actor_desc actor[] = {{"first", &pass_class, NULL, 0},
                                          {"second", &pass_class, NULL, 0}};
   static const lvd_port_ref to[] = {{0, 0}, {1, 0}, {LVD_EXTERNAL, 0}};
-  static const lvd_channel_desc channel[] = {{{LVD_EXTERNAL, 0}, 1, &to[0], 4, 64, 1},
-                                             {{0, 0}, 1, &to[1], 4, 64, 1},
-                                             {{1, 0}, 1, &to[2], 4, 64, 1}};
+  static const lvd_channel_desc channel[] = {{{LVD_EXTERNAL, 0}, 1, &to[0], 4, 64, 1, 0},
+                                             {{0, 0}, 1, &to[1], 4, 64, 1, 0},
+                                             {{1, 0}, 1, &to[2], 4, 64, 1, 0}};
   static const lvd_network network = {LVD_ABI_VERSION, "idle", 2, 3, actor, channel};
   lvd_runtime *rt;
   lvd_app **app = (lvd_app **)calloc(count, sizeof *app);

@@ -83,8 +83,8 @@ static const lvd_actor_desc actors[] = {
     {"numbers", &numbers, NULL, 0}, {"square", &square, NULL, 0}, {"sum", &sum, NULL, 0}};
 static const lvd_port_ref to_square[] = {{1, 0}};
 static const lvd_port_ref to_sum[] = {{2, 0}};
-static const lvd_channel_desc channels[] = {{{0, 0}, 1, to_square, sizeof(uint64_t), 0, 0},
-                                            {{1, 0}, 1, to_sum, sizeof(uint64_t), 0, 0}};
+static const lvd_channel_desc channels[] = {{{0, 0}, 1, to_square, sizeof(uint64_t), 0, 0, 0},
+                                            {{1, 0}, 1, to_sum, sizeof(uint64_t), 0, 0, 0}};
 static const lvd_network network = {LVD_ABI_VERSION, "pipeline", 3, 2, actors, channels};
 
 int main(void) {

@@ -185,6 +185,12 @@ impl App {
         Status(unsafe { ffi::lvd_core_transfer(self.raw.as_ptr(), worker) }).check()
     }
 
+    /// Bytes of the state of its actors and of the rings of its channels, with those that have grown.
+    pub fn memory(&self) -> u64 {
+        // SAFETY: the application is live.
+        unsafe { ffi::lvd_app_memory(self.raw.as_ptr()) }
+    }
+
     /// What each actor, fiber and thread waits for, as text.
     pub fn wait_report(&self) -> String {
         let mut buffer = vec![0u8; 16 << 10];

@@ -8,7 +8,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-pub const LVD_ABI_VERSION: u32 = 9;
+pub const LVD_ABI_VERSION: u32 = 10;
 pub const LVD_EXTERNAL: u32 = u32::MAX;
 
 pub type lvd_status = c_int;
@@ -77,6 +77,8 @@ pub struct lvd_app_options {
     pub option_count: u32,
     pub priority: i32,
     pub capacity: u32,
+    pub fixed_buffers: bool,
+    pub memory_max: u64,
 }
 
 #[repr(C)]
@@ -133,6 +135,7 @@ pub struct lvd_channel_desc {
     pub elem_size: u32,
     pub capacity: u32,
     pub threshold: u32,
+    pub initial: u32,
 }
 
 #[repr(C)]
@@ -167,6 +170,8 @@ pub struct lvd_channel_counters {
     pub to: lvd_port_ref,
     pub capacity: u32,
     pub fill: u32,
+    /// Its capacity at load; less than `capacity`: it has grown.
+    pub loaded_capacity: u32,
     /// Number of elements for which the consumer waits on this channel; 0: it does not wait here.
     pub awaited: u32,
     pub put: u64,
@@ -273,6 +278,7 @@ unsafe extern "C" {
         error_text: *mut c_char,
         error_text_size: usize,
     ) -> lvd_status;
+    pub fn lvd_app_memory(app: *mut lvd_app) -> u64;
     pub fn lvd_app_drain(app: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_cancel_drain(app: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_set_data_successor(app: *mut lvd_app, old: *mut lvd_app) -> lvd_status;

@@ -18,6 +18,11 @@ pub struct AppOptions {
     pub priority: i32,
     /// Capacity of channels for which the network has none, in elements; 0: the runtime's default.
     pub capacity: u32,
+    /// Channels keep their capacity. Otherwise the smallest full channel of a cycle of waits grows where that resolves
+    /// a deadlock.
+    pub fixed_buffers: bool,
+    /// Bytes of state and channels above which no channel grows; 0: what is allocated at load, and 64 MiB more.
+    pub memory_max: u64,
 }
 
 impl AppOptions {
@@ -63,6 +68,8 @@ impl AppOptions {
             option_count: list.len() as u32,
             priority: options.priority,
             capacity: options.capacity,
+            fixed_buffers: options.fixed_buffers,
+            memory_max: options.memory_max,
         };
         f(&raw)
     }

@@ -49,7 +49,9 @@ fn declarations_match_the_headers() {
             output_bytes_per_s, on_wakeup, argument
         }
         lvd_option { name, value }
-        lvd_app_options { name, placement, option, option_count, priority, capacity }
+        lvd_app_options {
+            name, placement, option, option_count, priority, capacity, fixed_buffers, memory_max
+        }
         lvd_port_class { name, elem_size }
         lvd_action_class { name, file, line }
         lvd_actor_class {
@@ -58,10 +60,10 @@ fn declarations_match_the_headers() {
         }
         lvd_actor_desc { name, cls, params, priority }
         lvd_port_ref { actor, port }
-        lvd_channel_desc { from, consumers, to, elem_size, capacity, threshold }
+        lvd_channel_desc { from, consumers, to, elem_size, capacity, threshold, initial }
         lvd_network { abi_version, name, actors, channels, actor, channel }
         lvd_actor_counters { name, worker, target, firings, activations, busy_ns, longest_ns }
-        lvd_channel_counters { from, to, capacity, fill, put, got, wakes, full, empty }
+        lvd_channel_counters { from, to, capacity, fill, loaded_capacity, put, got, wakes, full, empty }
         lvd_worker_counters {
             cpu, available, busy_ns, sleep_ns, activations, sleeps, wakes_sent, runs_ns, preempted_ns
         }

@@ -112,8 +112,9 @@ static inline bool lvd_should_yield(const lvd_actor *self) {
   return LVD_UNLIKELY(lvd_load_relaxed_u32(self->yield) != 0);
 }
 
-/* Call before returning LVD_RUN_WAIT: wakes this actor when input `port` has `n` elements (n <= its
- * capacity). */
+/* Call before returning LVD_RUN_WAIT: wakes this actor when input `port` has `n` elements. A
+ * channel whose capacity is less than `n` grows if it may (lvd_app_options.fixed_buffers), once its
+ * producer waits for room. */
 static inline void lvd_await_elements(lvd_actor *self, uint32_t port, uint32_t n) {
   self->in[port].await = n;
 }
@@ -180,6 +181,9 @@ typedef struct lvd_channel_desc {
   uint32_t elem_size; /* bytes */
   uint32_t capacity;  /* elements; 0: automatic */
   uint32_t threshold; /* elements that wake a parked consumer; 0: automatic */
+  /* elements at load, less than the capacity, for tests; 0: the capacity. Where the channel is full
+   * at a deadlock, it grows to the capacity, and in a cycle of waits beyond it. */
+  uint32_t initial;
 } lvd_channel_desc;
 
 typedef struct lvd_network {

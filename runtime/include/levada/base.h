@@ -17,7 +17,7 @@ extern "C" {
 /* ABI version: the layout of everything that inline functions in these headers access. Compiled
  * networks and the shared library's soname carry it; a program and a library that differ refuse
  * each other. */
-#define LVD_ABI_VERSION 9u
+#define LVD_ABI_VERSION 10u
 
 /* Distance in bytes between data of two writers, against false sharing. Twice the usual cache
  * line, since processors fetch lines in pairs. */

@@ -511,10 +511,11 @@ static inline void lvd_producer_close(lvd_producer *p, lvd_status why) {
     if (p->peers && p->peers[i]) p->peers[i]->wake(p->peers[i]);
 }
 
-/* Room at which a producer that needs `want` resumes: its threshold, bounded by the capacity. */
+/* Room at which a producer that needs `want` resumes: its threshold, bounded by the capacity. One
+ * that needs more than the capacity does not resume. */
 static inline uint32_t lvd_room_mark(const lvd_producer *p, uint32_t want) {
-  uint32_t mark = p->threshold > want ? p->threshold : want;
-  return mark < p->capacity ? mark : p->capacity;
+  uint32_t mark = p->threshold < p->capacity ? p->threshold : p->capacity;
+  return mark > want ? mark : want;
 }
 
 /* May a producer that waits for `want` proceed? Yes if the room has reached its mark, or is at
@@ -689,10 +690,10 @@ static inline bool lvd_consumers_closed(const lvd_producer *p) {
 }
 
 /* Number of elements at which a consumer that needs `need` resumes: its threshold, bounded by the
- * capacity. */
+ * capacity. One that needs more than the capacity does not resume. */
 static inline uint32_t lvd_elements_mark(const lvd_consumer *c, uint32_t need) {
-  uint32_t mark = c->threshold > need ? c->threshold : need;
-  return mark < c->capacity ? mark : c->capacity;
+  uint32_t mark = c->threshold < c->capacity ? c->threshold : c->capacity;
+  return mark > need ? mark : need;
 }
 
 /* May a consumer that waits for `need` proceed? Yes if its mark is reached, or at least `need` are

@@ -65,8 +65,8 @@ LVD_API void lvd_app_fail(lvd_app *app, const char *format, ...) LVD_PRINTF(2, 3
 LVD_API void lvd_app_exit(lvd_app *app);
 
 /* From now on the application ends successfully, not with a deadlock, when it becomes quiescent
- * while actors wait for room or for one another. For an application that got all of its input,
- * plus padding that brings out the last results. */
+ * while actors wait for room or for one another, and no channel may grow. For an application that
+ * got all of its input, plus padding that brings out the last results. */
 LVD_API void lvd_app_set_quiescent_ok(lvd_app *app);
 
 /* Reports progress: `done` in the unit `unit` ("frames"). `unit` must live as long as the

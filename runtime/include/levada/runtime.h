@@ -118,7 +118,16 @@ typedef struct lvd_app_options {
   int32_t priority; /* added to the priority of each actor */
   /* elements of channels without a capacity of their own; 0: by element size */
   uint32_t capacity;
+  /* Channels keep their capacity. Otherwise, where the application is deadlocked only because a
+   * channel is full, the smallest full channel of the cycle of waits grows, and the application
+   * continues. Channels with an end of the program (LVD_EXTERNAL) never grow. */
+  bool fixed_buffers;
+  /* bytes of actor state and channel rings (lvd_app_memory) above which no channel grows; 0: what
+   * lvd_app_load allocates, and LVD_GROWTH_BYTES more. lvd_app_load itself does not check it. */
+  uint64_t memory_max;
 } lvd_app_options;
+
+#define LVD_GROWTH_BYTES (UINT64_C(64) << 20)
 
 typedef enum lvd_app_state {
   LVD_APP_LOADED, /* not started */
@@ -141,6 +150,9 @@ LVD_API lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net,
 LVD_API lvd_status lvd_app_size(lvd_runtime *rt, const lvd_network *net,
                                 const lvd_app_options *options, uint64_t *bytes, char *why,
                                 size_t why_size);
+
+/* Bytes of its actor state and channel rings, with those that have grown. */
+LVD_API uint64_t lvd_app_memory(lvd_app *app);
 
 /* Starts a loaded application and returns at once. */
 LVD_API lvd_status lvd_app_start(lvd_app *app);
@@ -218,10 +230,11 @@ LVD_API lvd_status lvd_app_stop_timeout(lvd_app *app, int64_t timeout_ns);
  * ended by itself (quiescent, or lvd_app_exit). LVD_E_FAULT, LVD_E_DEADLOCK, LVD_E_STOPPED: it
  * failed or was stopped. LVD_E_TIMEOUT: it is still running.
  *
- * A quiescent application, in which no actor can fire, is deadlocked if an actor waits for room,
- * or if actors wait for elements in a cycle that no input could resolve and either an actor of the
- * cycle has unread elements or no element ever passed through it. An actor that waits for one that
- * has ended has ended as well, whether or not elements are left. */
+ * A quiescent application, in which no actor can fire, is deadlocked if an actor waits for room
+ * (unless its channel may grow, see lvd_app_options.fixed_buffers), or if actors wait for elements
+ * in a cycle that no input could resolve and either an actor of the cycle has unread elements or no
+ * element ever passed through it. An actor that waits for one that has ended has ended as well,
+ * whether or not elements are left. */
 LVD_API lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ns);
 
 /* Stops it if it is running, and frees everything that belongs to it. */
@@ -279,11 +292,12 @@ typedef struct lvd_actor_counters {
 } lvd_actor_counters;
 
 typedef struct lvd_channel_counters {
-  lvd_port_ref from, to;   /* one record for each consumer */
-  uint32_t capacity, fill; /* capacity and fill in elements */
-  uint32_t awaited;        /* elements that the consumer waits for; 0: it does not wait */
-  uint64_t put, got;       /* elements since creation */
-  uint64_t wakes;          /* times the consumer was woken */
+  lvd_port_ref from, to;    /* one record for each consumer */
+  uint32_t capacity, fill;  /* capacity and fill in elements */
+  uint32_t loaded_capacity; /* capacity at load; less than `capacity`: the channel has grown */
+  uint32_t awaited;         /* elements that the consumer waits for; 0: it does not wait */
+  uint64_t put, got;        /* elements since creation */
+  uint64_t wakes;           /* times the consumer was woken */
   /* times the producer found it full, the consumer found it empty, and waited */
   uint64_t full, empty;
 } lvd_channel_counters;

@@ -88,6 +88,36 @@ static lvd_run_result source_run(lvd_actor *self) {
   return LVD_RUN_WAIT;
 }
 
+/* Puts two elements on its first output, then one on its second. */
+static lvd_run_result puts_run(lvd_actor *self) {
+  tally *t = self->state;
+  t->runs++;
+  for (; t->got < 3; t->got++) {
+    uint32_t i = t->got == 2;
+    if (lvd_room(&self->out[i], 1) < 1) {
+      lvd_await_room(self, i, 1);
+      return LVD_RUN_WAIT;
+    }
+    LVD_PUT(&self->out[i], uint32_t, 100 + t->got);
+  }
+  return LVD_RUN_DONE;
+}
+/* Takes the one of its second input, then the two of its first. */
+static lvd_run_result takes_run(lvd_actor *self) {
+  static const uint32_t expected[] = {102, 100, 101};
+  tally *t = self->state;
+  t->runs++;
+  for (; t->got < 3; t->got++) {
+    uint32_t i = t->got == 0;
+    if (lvd_elements(&self->in[i], 1) < 1) {
+      lvd_await_elements(self, i, 1);
+      return LVD_RUN_WAIT;
+    }
+    if (LVD_GET(&self->in[i], uint32_t) != expected[t->got]) t->wrong++;
+  }
+  return LVD_RUN_DONE;
+}
+
 static const lvd_actor_class once_class = {
     .name = "once", .state_size = sizeof(tally), .run = once_run};
 static const lvd_actor_class busy_class = {
@@ -100,16 +130,34 @@ static const lvd_actor_class source_class = {.name = "source",
                                              .output = &port,
                                              .run = source_run};
 
+static const lvd_port_class two_ports[] = {{"X", 4}, {"Y", 4}};
+static const lvd_actor_class puts_class = {.name = "puts",
+                                           .state_size = sizeof(tally),
+                                           .outputs = 2,
+                                           .output = two_ports,
+                                           .run = puts_run};
+static const lvd_actor_class takes_class = {.name = "takes",
+                                            .state_size = sizeof(tally),
+                                            .inputs = 2,
+                                            .input = two_ports,
+                                            .run = takes_run};
+
 static const lvd_actor_desc once[] = {{.name = "once", .cls = &once_class}};
 static const lvd_actor_desc busy[] = {{.name = "busy", .cls = &busy_class}};
 static const lvd_actor_desc source[] = {{.name = "source", .cls = &source_class}};
 static const lvd_actor_desc sinks[] = {{.name = "sink", .cls = &sink_class},
                                        {.name = "other", .cls = &sink_class}};
+static const lvd_actor_desc crossing[] = {{.name = "puts", .cls = &puts_class},
+                                          {.name = "takes", .cls = &takes_class}};
+static const lvd_port_ref to_x[] = {{1, 0}}, to_y[] = {{1, 1}};
+/* The first channel is too small. */
+static const lvd_channel_desc crossed[] = {{{0, 0}, 1, to_x, 4, 1, 1, 0},
+                                           {{0, 1}, 1, to_y, 4, 1, 1, 0}};
 static const lvd_port_ref to_sink[] = {{0, 0}}, to_other[] = {{1, 0}},
                           to_program[] = {{LVD_EXTERNAL, 0}};
-static const lvd_channel_desc from_program[] = {{{LVD_EXTERNAL, 0}, 1, to_sink, 4, 2, 1},
-                                                {{LVD_EXTERNAL, 1}, 1, to_other, 4, 2, 1}};
-static const lvd_channel_desc for_program[] = {{{0, 0}, 1, to_program, 4, 1, 1}};
+static const lvd_channel_desc from_program[] = {{{LVD_EXTERNAL, 0}, 1, to_sink, 4, 2, 1, 0},
+                                                {{LVD_EXTERNAL, 1}, 1, to_other, 4, 2, 1, 0}};
+static const lvd_channel_desc for_program[] = {{{0, 0}, 1, to_program, 4, 1, 1, 0}};
 
 /* What a check asks for by number. */
 static const lvd_network network[] = {
@@ -118,6 +166,7 @@ static const lvd_network network[] = {
     {LVD_ABI_VERSION, "sink", 1, 1, sinks, from_program},
     {LVD_ABI_VERSION, "sinks", 2, 2, sinks, from_program},
     {LVD_ABI_VERSION, "source", 1, 1, source, for_program},
+    {LVD_ABI_VERSION, "crossing", 2, 2, crossing, crossed},
 };
 
 /* ---- what a check does --------------------------------------------------------------------- */

@@ -66,6 +66,8 @@ enum Net {
     Sinks,
     /// An actor, the program's end.
     Source,
+    /// Two actors that are deadlocked unless a channel grows.
+    Crossing,
 }
 
 #[derive(Clone)]
@@ -400,6 +402,30 @@ fn core_taken(library: &Library, barrier: Barrier) {
     app.destroy_exploring();
 }
 
+/// The first channel is full and the second one empty when both actors rest. The worker that finds
+/// that exchanges the ring, and both actors see the new one, with its contents.
+fn grows(library: &Library, barrier: Barrier) {
+    let app = App::new(library, barrier, 1, 0, Net::Crossing).started();
+    assert_eq!(app.wait(), OK);
+    assert_eq!(app.c.got(app.m, 0), 3, "elements put");
+    assert_eq!(app.c.got(app.m, 1), 3, "elements taken");
+    assert_eq!(app.c.wrong(app.m, 1), 0, "elements that are wrong");
+    app.destroy();
+}
+
+/// The same, paused and resumed at any moment.
+fn grows_paused(library: &Library, barrier: Barrier) {
+    let app = App::new(library, barrier, 1, 0, Net::Crossing).started();
+    if app.c.pause(app.m) == OK {
+        let resumed = app.c.resume(app.m);
+        assert!(resumed == OK || resumed == app.c.status_state());
+    }
+    assert_eq!(app.wait(), OK);
+    assert_eq!(app.c.got(app.m, 1), 3, "elements taken");
+    assert_eq!(app.c.wrong(app.m, 1), 0, "elements that are wrong");
+    app.destroy();
+}
+
 const FENCES: Barrier = Barrier::Fences;
 const CORES: Barrier = Barrier::Asymmetric;
 
@@ -426,5 +452,7 @@ pub const CHECKS: &[Check] = &[
     check("gives way", "way", FENCES, Some(0), 2016, gives_way),
     check("moves, busy", "way", FENCES, Some(0), 6, busy_moves),
     check("moves, busy, and stops", "way", FENCES, Some(0), 23040, busy_moves_and_stops).soak(),
+    check("a channel grows", "grow", FENCES, Some(0), 1120, grows),
+    check("growth meets pause", "grow", FENCES, Some(0), 1120, grows_paused),
     check("core taken meets wake", "E1 E2", FENCES, Some(0), 69, core_taken),
 ];

@@ -138,6 +138,12 @@ static uint32_t capacity_of(const lvd_channel_desc *c, const lvd_app_options *op
   return n < RING_ELEMENTS_MIN ? RING_ELEMENTS_MIN : n;
 }
 
+/* At load. */
+static uint32_t initial_capacity(const lvd_channel_desc *c, const lvd_app_options *options) {
+  uint32_t capacity = capacity_of(c, options);
+  return c->initial && c->initial < capacity ? c->initial : capacity;
+}
+
 /* Runs twice: first to count the bytes, then to place. */
 static void lay_out(lvd_app *app, const lvd_network *net, const lvd_app_options *options,
                     arena *a) {
@@ -146,6 +152,7 @@ static void lay_out(lvd_app *app, const lvd_network *net, const lvd_app_options 
   app->channel = arena_take(a, net->channels * sizeof(lvd_channel *));
   app->share = arena_take(a, workers * sizeof(lvd_app_worker_state));
   app->option = arena_take(a, options->option_count * sizeof(lvd_option));
+  app->growth = arena_take(a, net->channels * sizeof(lvd_channel_growth));
   for (uint32_t i = 0; i < net->actors; i++) {
     const lvd_actor_class *cls = net->actor[i].cls;
     void *state = arena_take(a, cls->state_size),
@@ -214,9 +221,9 @@ static lvd_status connect(lvd_app *app, uint32_t i) {
     consumer->self = peers[k];
     /* A consumer on another core starts when a quarter of the capacity is filled, so that it
      * overlaps with the producer; when the producer parks, it starts with what there is. */
-    consumer->threshold = c->threshold ? c->threshold : (ch->capacity + 3) / 4;
+    consumer->threshold = c->threshold ? c->threshold : lvd_default_threshold(ch->capacity);
   }
-  p->threshold = (ch->capacity + 3) / 4;
+  p->threshold = lvd_default_threshold(ch->capacity);
   return LVD_OK;
 }
 
@@ -234,9 +241,10 @@ static lvd_status make_channels(lvd_app *app, const lvd_app_options *options, er
   size_t *size = calloc(net->channels + 1, sizeof *size);
   void **ring = calloc(net->channels + 1, sizeof *ring);
   lvd_status status = size && ring ? LVD_OK : LVD_E_MEMORY;
+  uint64_t bytes = app->memory_size;
   for (uint32_t i = 0; status == LVD_OK && i < net->channels; i++) {
     const lvd_channel_desc *c = &net->channel[i];
-    uint32_t slots = lvd_ring_slots(capacity_of(c, options), c->elem_size);
+    uint32_t slots = lvd_ring_slots(initial_capacity(c, options), c->elem_size);
     size[i] = (size_t)slots * c->elem_size;
     if (!slots)
       status = set_error(why, LVD_E_LIMIT, "channel %u of %u elements of %u bytes is too large", i,
@@ -252,11 +260,17 @@ static lvd_status make_channels(lvd_app *app, const lvd_app_options *options, er
   }
   for (uint32_t i = 0; status == LVD_OK && i < net->channels; i++) {
     const lvd_channel_desc *c = &net->channel[i];
-    uint32_t capacity = capacity_of(c, options);
+    uint32_t capacity = initial_capacity(c, options);
     lvd_channel_init(app->channel[i], ring[i], c->elem_size, (uint32_t)(size[i] / c->elem_size),
                      capacity, c->consumers, LVD_CHANNEL_MIRRORED);
+    app->growth[i].loaded_capacity = capacity;
+    app->growth[i].described_capacity = capacity_of(c, options);
+    bytes += size[i];
     status = connect(app, i);
   }
+  app->fixed_buffers = options->fixed_buffers;
+  app->bytes_max = options->memory_max ? options->memory_max : bytes + LVD_GROWTH_BYTES;
+  lvd_store_relaxed_u64(&app->bytes, bytes);
   free(size);
   free(ring);
   return status;
@@ -331,6 +345,7 @@ static void free_app(lvd_app *app) {
       free((char *)(uintptr_t)app->option[i].name);
       free((char *)(uintptr_t)app->option[i].value);
     }
+    for (uint32_t i = 0; i < app->net->channels; i++) lvd_os_rings_free(&app->growth[i].rings);
     lvd_os_rings_free(&app->rings);
     lvd_os_free(app->memory, app->memory_size);
   }
@@ -415,10 +430,12 @@ lvd_status lvd_app_size(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
   *bytes = a.used;
   for (uint32_t i = 0; i < net->channels; i++) {
     const lvd_channel_desc *c = &net->channel[i];
-    *bytes += (uint64_t)lvd_ring_slots(capacity_of(c, options), c->elem_size) * c->elem_size;
+    *bytes += (uint64_t)lvd_ring_slots(initial_capacity(c, options), c->elem_size) * c->elem_size;
   }
   return LVD_OK;
 }
+
+uint64_t lvd_app_memory(lvd_app *app) { return app ? lvd_load_relaxed_u64(&app->bytes) : 0; }
 
 void lvd_app_unload(lvd_app *app) {
   LVD_NO_ABANDON;

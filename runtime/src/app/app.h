@@ -28,6 +28,19 @@ void lvd_app_wait_inactive(lvd_app *app);
 /* Cancels all of its fibers, and waits until they have returned. */
 void lvd_fibers_cancel_and_wait(lvd_app *app);
 
+/* ---- channel_growth.c ------------------------------------------------------------------------ */
+
+/* Room or elements at which a parked side of a channel is woken, unless its network says so. */
+static inline uint32_t lvd_default_threshold(uint32_t capacity) { return (capacity + 3) / 4; }
+/* At quiescence with the gate closed: if the application is deadlocked only because a channel is
+ * full, enlarges that channel and wakes its producer. False: it was not, or the channel may not
+ * grow (app->refused). */
+bool lvd_channels_grow(lvd_app *app);
+/* Enlarges a channel to `capacity` elements, with its contents. The caller knows that nothing else
+ * uses it. LVD_E_STATE: this channel does not grow; LVD_E_LIMIT: the application's memory limit, or
+ * that of a channel. */
+lvd_status lvd_channel_grow(lvd_app *app, uint32_t channel, uint32_t capacity);
+
 /* ---- quiescence.c ---------------------------------------------------------------------------- */
 
 /* To be called when `live` has become 0, or an external end has changed since. */

@@ -90,6 +90,7 @@ LVD_RACY_READ static void read_channel(lvd_app *app, uint32_t i, uint32_t k,
   out->from = d->from;
   out->to = d->to[k];
   out->capacity = p->capacity;
+  out->loaded_capacity = app->growth[i].loaded_capacity;
   /* The shared cursors rather than the handles' own, so that the fill level is a published one. */
   out->fill = lvd_load_relaxed_u32(&ch->tail) - lvd_load_relaxed_u32(&ch->consumer[k].head);
   if (out->fill > p->capacity) out->fill = 0; /* read at two moments */

@@ -110,23 +110,30 @@ static bool notify_end(lvd_app *app, const lvd_external_end *o) {
   return woken;
 }
 
-/* Nothing is ready or in transit: no other thread touches the entities. */
-static void decide(lvd_app *app) {
+/* Returns true if the program has closed an external end, and an entity there has to run first.
+ * Sets *open if more may come from another end. */
+static bool notify_ends(lvd_app *app, bool *open) {
   bool woken = false;
-  bool fibers = lvd_load_acquire_u32(&app->fibers);
-  if (!fibers_rest(app)) return;
   for (uint32_t i = 0; i < app->external_ends; i++) {
     lvd_external_end *o = &app->external_end[i];
     const lvd_channel *ch = app->channel[o->channel];
     const lvd_a32 *state = o->producer ? &ch->state : &ch->consumer[o->index].state;
     if (lvd_load_relaxed_u32(state) == LVD_OPEN) {
-      if (o->producer) return; /* more may come */
+      *open |= o->producer;
     } else if (!o->end_notified) {
       o->end_notified = true;
       woken |= notify_end(app, o);
     }
   }
-  if (woken) return;
+  return woken;
+}
+
+/* Nothing is ready or in transit: no other thread touches the entities. */
+static void decide(lvd_app *app) {
+  bool open = false;
+  bool fibers = lvd_load_acquire_u32(&app->fibers);
+  if (notify_ends(app, &open) || lvd_channels_grow(app)) return;
+  if (!fibers_rest(app) || open) return;
   if (lvd_load_relaxed_u32(&app->ends_at_rest)) {
     lvd_app_end(app, LVD_OK);
     return;

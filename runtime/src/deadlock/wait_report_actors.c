@@ -126,7 +126,16 @@ static const char *port_name(const lvd_app *app, lvd_port_ref ref, bool input) {
   return port && port[ref.port].name ? port[ref.port].name : "?";
 }
 
-static void append_wait(text_buffer *s, const lvd_app *app, uint32_t a, const wait_item *h) {
+/* "a.Out -> b.In" */
+static void append_channel(text_buffer *s, const lvd_app *app, lvd_port_ref from, lvd_port_ref to) {
+  text_append(s, "%s%s%s -> %s%s%s", actor_name(app, from.actor),
+              from.actor == LVD_EXTERNAL ? "" : ".", port_name(app, from, false),
+              actor_name(app, to.actor), to.actor == LVD_EXTERNAL ? "" : ".",
+              port_name(app, to, true));
+}
+
+LVD_RACY_READ static void append_wait(text_buffer *s, const lvd_app *app, uint32_t a,
+                                      const wait_item *h) {
   const lvd_channel *ch = app->channel[h->channel];
   const lvd_channel_desc *d = &app->net->channel[h->channel];
   const lvd_actor *actor = &app->entity[a].actor;
@@ -141,10 +150,9 @@ static void append_wait(text_buffer *s, const lvd_app *app, uint32_t a, const wa
     text_append(s, "%u element%s on its input %s", h->count, h->count == 1 ? "" : "s",
                 port_name(app, me, true));
   lvd_port_ref to = d->to[h->consumer];
-  text_append(s, ": the channel %s%s%s -> %s%s%s %s (%u of %u)", actor_name(app, d->from.actor),
-              d->from.actor == LVD_EXTERNAL ? "" : ".", port_name(app, d->from, false),
-              actor_name(app, to.actor), to.actor == LVD_EXTERNAL ? "" : ".",
-              port_name(app, to, true),
+  text_append(s, ": the channel ");
+  append_channel(s, app, d->from, to);
+  text_append(s, " %s (%u of %u)",
               h->room ? (fill == capacity ? "is full" : "has too little room")
                       : (fill == 0 ? "is empty" : "has too few"),
               fill, capacity);
@@ -226,6 +234,27 @@ static void append_queued(text_buffer *s, lvd_app *app) {
     append_running(s, app, w);
     text_append(s, "\n");
   }
+}
+
+/* The channel whose growth would have let a deadlocked application continue, and why it has not
+ * grown. */
+LVD_RACY_READ static void append_refused(text_buffer *s, const lvd_app *app) {
+  const lvd_growth_refused *r = &app->refused;
+  if (r->status == LVD_OK) return;
+  const lvd_channel_desc *d = &app->net->channel[r->channel];
+  text_append(s, "  the channel ");
+  append_channel(s, app, d->from, d->to[0]);
+  text_append(s, " would have to grow from %u elements to %u", app->channel[r->channel]->capacity,
+              r->capacity);
+  if (app->fixed_buffers)
+    text_append(s, ", and buffers are fixed\n");
+  else if (r->status == LVD_E_LIMIT && r->bytes > app->bytes_max)
+    text_append(s, ": %s would take %llu bytes, and may have %llu\n", app->name,
+                (unsigned long long)r->bytes, (unsigned long long)app->bytes_max);
+  else if (r->status == LVD_E_LIMIT)
+    text_append(s, ", and a channel may have %u\n", LVD_CHANNEL_CAPACITY);
+  else
+    text_append(s, ": %s\n", lvd_status_text(r->status));
 }
 
 static void append_fd_watches(text_buffer *s, const lvd_entity *e) {
@@ -310,6 +339,7 @@ size_t lvd_app_wait_report(lvd_app *app, char *text, size_t size) {
   bool rests = lvd_load_relaxed_u32(&app->paused) & LVD_PAUSE_RESTING_SOURCES;
   if (phase == LVD_PHASE_RUNNING && !rests) append_queued(&s, app);
   if (ready) text_append(&s, "%u of %u actors can fire\n", ready, app->net->actors);
+  append_refused(&s, app);
   free(mark);
   bool room = text && s.length < size;
   s.length +=

@@ -50,6 +50,21 @@ typedef struct lvd_external_end {
   } end;
 } lvd_external_end;
 
+/* The growth of one channel (app/channel_growth.c). */
+typedef struct lvd_channel_growth {
+  uint32_t loaded_capacity;    /* elements: its capacity at load */
+  uint32_t described_capacity; /* that of its description (lvd_channel_desc.initial) */
+  lvd_os_rings rings;          /* its present ring, if that is not the one of the load */
+  size_t ring_bytes;           /* the size of that */
+} lvd_channel_growth;
+
+/* The last growth that was tried, for reports. */
+typedef struct lvd_growth_refused {
+  lvd_status status; /* LVD_OK: it was not refused */
+  uint32_t channel, capacity;
+  uint64_t bytes; /* of the application with it; 0: not computed */
+} lvd_growth_refused;
+
 /* Which entities are paused: all; sources, which then end; or sources, which continue later. */
 enum lvd_pause_kind { LVD_PAUSE_ALL = 1, LVD_PAUSE_SOURCES = 2, LVD_PAUSE_RESTING_SOURCES = 4 };
 
@@ -113,6 +128,12 @@ struct lvd_app {
   lvd_a64 progress;
   lvd_aptr progress_unit;
   lvd_a64 input_done_bytes, input_total_bytes; /* set by lvd_app_input_progress */
+  /* Growth of channels: under the gate, except the constants and `bytes`. */
+  lvd_channel_growth *growth; /* array of net->channels */
+  bool fixed_buffers;         /* constant */
+  uint64_t bytes_max;         /* constant: bytes to which it may grow */
+  lvd_a64 bytes;              /* of state and rings */
+  lvd_growth_refused refused;
   /* Resources to be freed. */
   lvd_os_rings rings;
   void *memory;

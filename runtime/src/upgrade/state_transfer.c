@@ -11,7 +11,8 @@
  * state_reset_report.c.
  *
  * No orders of its own: neither version runs, and the caller that has paused the old one has seen
- * all that it did (lvd_app_wait_inactive). */
+ * all that it did (lvd_app_wait_inactive). Channels of the old one, which may be deadlocked, do not
+ * grow meanwhile: its gate is held. */
 #include "../app/app.h"
 #include "../sched/no_abandon.h"
 #include "../sched/restored_state.h"
@@ -168,6 +169,14 @@ static uint32_t elements(const lvd_channel *ch, uint32_t k) {
   return lvd_load_relaxed_u32(&ch->tail) - lvd_load_relaxed_u32(&ch->consumer[k].head);
 }
 
+/* The capacity that channel `like` of the new version is to have: where the old channel `i` has
+ * grown, at least that of the old one, or the same deadlock would come again. */
+static uint32_t wanted_capacity(const transfer *t, uint32_t i, uint32_t like) {
+  uint32_t old = t->old->channel[i]->capacity, now = t->app->channel[like]->capacity;
+  bool grown = old > t->old->growth[i].loaded_capacity;
+  return grown && old > now && !t->app->fixed_buffers ? old : now;
+}
+
 static lvd_status check_channel(const transfer *t, uint32_t i) {
   const lvd_channel_desc *d = &t->old->net->channel[i];
   const lvd_channel *ch = t->old->channel[i];
@@ -190,7 +199,7 @@ static lvd_status check_channel(const transfer *t, uint32_t i) {
                     "%u elements of %u bytes are on their way from %s to %s, and its new version "
                     "has elements of %u bytes there",
                     n, ch->elem_size, from, to, now->elem_size);
-    if (n > now->capacity)
+    if (n > wanted_capacity(t, i, like))
       return refuse(t,
                     "%u elements are on their way from %s to %s, and its new version has room "
                     "for %u",
@@ -345,6 +354,11 @@ static lvd_status transfer_channel(const transfer *t, uint32_t i) {
     uint32_t n = elements(ch, k);
     if (n > max_elements) max_elements = n;
   }
+  if (like != LVD_NOWHERE && wanted_capacity(t, i, like) > t->app->channel[like]->capacity &&
+      lvd_channel_grow(t->app, like, wanted_capacity(t, i, like)) != LVD_OK &&
+      max_elements > t->app->channel[like]->capacity)
+    return refuse(t, "a channel of %s has grown to %u elements, and that of its new version cannot",
+                  t->old->entity[d->from.actor].name, ch->capacity);
   if (max_elements == 0) return LVD_OK;
   const lvd_channel_desc *to = &t->app->net->channel[like];
   lvd_producer *p = &t->app->entity[to->from.actor].actor.out[to->from.port];
@@ -383,10 +397,12 @@ lvd_status lvd_app_upgrade_from(lvd_app *app, lvd_app *old, char *why, size_t wh
   lvd_app_wait_inactive(old);
   if (lvd_load_relaxed_u32(&old->fibers))
     return refuse(&t, "%s has fibers, which run on where they are", old->name);
+  lvd_os_lock(&old->gate); /* although it is paused, its channels may grow (channel_growth.c) */
   lvd_status status = check(&t);
   for (uint32_t i = 0; status == LVD_OK && i < app->net->actors; i++)
     status = transfer_actor(&t, &app->entity[i]);
   for (uint32_t i = 0; status == LVD_OK && i < old->net->channels; i++)
     status = transfer_channel(&t, i);
+  lvd_os_unlock(&old->gate);
   return status == LVD_OK ? lvd_app_set_data_successor(app, old) : status;
 }

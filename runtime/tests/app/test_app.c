@@ -385,7 +385,7 @@ void test_idle_uses_no_cpu(void) {
     builder_init(&b[i], "idle");
     uint32_t add = builder_actor(&b[i], "add", &add_class, NULL);
     builder_connect(&b[i], LVD_EXTERNAL, 0, add, 0, 10);
-    b[i].channel[b[i].net.channels++] = (lvd_channel_desc){{add, 0}, 1, to, 4, 7, 0};
+    b[i].channel[b[i].net.channels++] = (lvd_channel_desc){{add, 0}, 1, to, 4, 7, 0, 0};
     lvd_app *app;
     CHECK_EQ(lvd_app_load(rt, &b[i].net, NULL, &app, NULL, 0), LVD_OK);
     CHECK_EQ(lvd_app_start(app), LVD_OK);

@@ -78,7 +78,7 @@ void test_app_outside_ends(void) {
   uint32_t add = builder_actor(&b, "add", &add_class, NULL);
   static const lvd_port_ref to[] = {{LVD_EXTERNAL, 0}};
   builder_connect(&b, LVD_EXTERNAL, 0, add, 0, 10);
-  b.channel[b.net.channels++] = (lvd_channel_desc){{add, 0}, 1, to, 4, 7, 0};
+  b.channel[b.net.channels++] = (lvd_channel_desc){{add, 0}, 1, to, 4, 7, 0, 0};
   lvd_app *app = app_loaded(rt, &b);
   lvd_producer *p = lvd_app_producer(app, 0);
   lvd_consumer *c = lvd_app_consumer(app, 1, 0);

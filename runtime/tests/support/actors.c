@@ -165,7 +165,7 @@ void builder_connect(builder *b, uint32_t from, uint32_t out, uint32_t to, uint3
     last->consumers++;
     return;
   }
-  b->channel[b->net.channels++] = (lvd_channel_desc){{from, out}, 1, ref, 4, capacity, 0};
+  b->channel[b->net.channels++] = (lvd_channel_desc){{from, out}, 1, ref, 4, capacity, 0, 0};
 }
 
 void pipeline(builder *b, uint32_t adders, const uint32_t *count, sink *result, uint32_t capacity) {

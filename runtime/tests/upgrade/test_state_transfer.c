@@ -165,7 +165,7 @@ static void make(version *v, const lvd_actor_class *source, const lvd_actor_clas
   v->actor[0] = (lvd_actor_desc){.name = "source", .cls = source};
   v->actor[1] = (lvd_actor_desc){.name = "first", .cls = sum, .params = &first};
   v->actor[2] = (lvd_actor_desc){.name = "second", .cls = sum, .params = &second};
-  v->channel = (lvd_channel_desc){{0, 0}, 2, both, source->output->elem_size, capacity, 0};
+  v->channel = (lvd_channel_desc){{0, 0}, 2, both, source->output->elem_size, capacity, 0, 0};
   v->net = (lvd_network){LVD_ABI_VERSION, "versions", 3, 1, v->actor, &v->channel};
 }
 
@@ -290,9 +290,9 @@ static const lvd_actor_class pass_class = {.name = "pass__3",
 static void make_both(lvd_network net[2], const lvd_actor_class *passes) {
   static const lvd_port_ref to_pass[] = {{1, 0}}, to_last[] = {{2, 0}}, to_second[] = {{1, 0}};
   static lvd_actor_desc alone[3], joined[2];
-  static const lvd_channel_desc two[] = {{{0, 0}, 1, to_pass, 4, 16, 0},
-                                         {{1, 0}, 1, to_last, 4, 256, 0}},
-                                one = {{0, 0}, 1, to_second, 4, 256, 0};
+  static const lvd_channel_desc two[] = {{{0, 0}, 1, to_pass, 4, 16, 0, 0},
+                                         {{1, 0}, 1, to_last, 4, 256, 0, 0}},
+                                one = {{0, 0}, 1, to_second, 4, 256, 0, 0};
   alone[0] = (lvd_actor_desc){.name = "n.source", .cls = &giving_class};
   alone[1] = (lvd_actor_desc){.name = "n.pass", .cls = passes};
   joined[0] = (lvd_actor_desc){.name = "n.source+n.pass", .cls = &joined_class};

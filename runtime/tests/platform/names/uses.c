@@ -110,7 +110,7 @@ static const lvd_actor_class sink = {"Sink", "uses.c", 0,      0,    1,        0
                                      port,   NULL,     action, NULL, sink_run, NULL, NULL};
 static const lvd_actor_desc actors[] = {{"source", &source, NULL, 0}, {"sink", &sink, NULL, 0}};
 static const lvd_port_ref to_sink[] = {{1, 0}};
-static const lvd_channel_desc channels[] = {{{0, 0}, 1, to_sink, sizeof(unsigned), 0, 0}};
+static const lvd_channel_desc channels[] = {{{0, 0}, 1, to_sink, sizeof(unsigned), 0, 0, 0}};
 static const lvd_network network = {LVD_ABI_VERSION, "uses", 2, 1, actors, channels};
 
 static void sleeps(void *unused) {
