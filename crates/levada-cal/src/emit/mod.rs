@@ -248,14 +248,18 @@ pub fn default_capacity(size: u32, most: u32) -> u32 {
         .max(most.saturating_mul(4))
 }
 
-/// A random size that is sufficient if `asked` (or Orcc's default, 512) is.
-fn some_capacity(seed: u64, asked: Option<u32>, most: u32, usual: u32) -> u32 {
+/// A random capacity at load, from `most`, which one firing moves, to the usual one; small ones are as frequent as
+/// large ones. Channels that are too small grow.
+fn random_capacity(seed: u64, most: u32, usual: u32) -> u32 {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    let least = asked.unwrap_or(CHANNEL_ELEMENTS_MIN).max(most).max(1);
-    let span = u64::from(usual.max(least) - least) + u64::from(least.min(4096)) + 1;
-    least + ((x ^ (x >> 31)) % span) as u32
+    x ^= x >> 31;
+    let least = most.max(1);
+    let usual = usual.max(least);
+    let doublings = (usual / least).ilog2().max(1);
+    let low = least << (x % u64::from(doublings));
+    usual.min(low + ((x >> 32) % u64::from(low)) as u32)
 }
 
 /// The maximum number of elements that one firing consumes from each input and produces for each output.
@@ -328,10 +332,10 @@ fn network_tables(
             Some(n) => n.max(most).max(1),
             None => default_capacity(size, most),
         };
-        let capacity = match options.random_buffer_sizes {
-            Some(seed) => some_capacity(seed.wrapping_add(k as u64), c.capacity, most, capacity),
-            None => capacity,
-        };
+        let seed = options.random_buffer_sizes;
+        let initial = seed.map_or(0, |seed| {
+            random_capacity(seed.wrapping_add(k as u64), most, capacity)
+        });
         t += &format!("static const lvd_port_ref levada_to_{k}[] = {{");
         for (i, e) in c.to.iter().enumerate() {
             let comma = if i > 0 { ", " } else { "" };
@@ -339,7 +343,7 @@ fn network_tables(
         }
         t += "};\n";
         channels.push(format!(
-            "  {{{{{}, {}}}, {}, levada_to_{k}, {size}, {capacity}, 0}}, /* {}.{} */\n",
+            "  {{{{{}, {}}}, {}, levada_to_{k}, {size}, {capacity}, 0, {initial}}}, /* {}.{} */\n",
             c.from.instance,
             c.from.port,
             c.to.len(),
@@ -391,7 +395,7 @@ fn network_tables(
                 };
                 let capacity = default_capacity(size, most);
                 channels.push(format!(
-                    "  {{{{{}, {}}}, 1, levada_to_{k}, {size}, {capacity}, 0}},\n",
+                    "  {{{{{}, {}}}, 1, levada_to_{k}, {size}, {capacity}, 0, 0}},\n",
                     from.0, from.1
                 ));
             }

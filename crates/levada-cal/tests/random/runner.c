@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Runs networks of a shared object one after the other:
  *   runner WORKERS TIMEOUT_MS OBJECT SYMBOL...
- * For each, prints a row "== SYMBOL", the network's output, and a row "-- STATUS [FAULT]". */
+ * With FIXED_BUFFERS in the environment no channel grows. For each, prints a row "== SYMBOL", the
+ * network's output, and a row "-- STATUS [FAULT]". */
 #include <levada/runtime.h>
 
 #include <dlfcn.h>
@@ -23,7 +24,8 @@ int main(int argc, char **argv) {
     const lvd_network *net = dlsym(object, argv[i]);
     lvd_app *app;
     char why[512];
-    lvd_status status = lvd_app_load(rt, net, NULL, &app, why, sizeof why);
+    lvd_app_options load = {.fixed_buffers = getenv("FIXED_BUFFERS") != NULL};
+    lvd_status status = lvd_app_load(rt, net, &load, &app, why, sizeof why);
     if (status != LVD_OK) {
       printf("-- cannot load: %s\n", why);
       continue;
