@@ -38,6 +38,7 @@ pub use crate::model::app_name::check_name;
 pub use crate::model::app_state::State;
 pub use crate::model::error::{Kind, Refusal};
 pub use crate::model::events::{Event, EventKind, Events};
+pub use crate::model::grown::GrownChannel;
 pub use crate::model::limits::Limits;
 pub use crate::model::outcome::{Ended, Outcome, action_of};
 pub use crate::model::unconsumed::{Unconsumed, UnconsumedChannel};

@@ -21,13 +21,15 @@ use crate::app::versions::Versions;
 use crate::model::admission_report::Admission;
 use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
+use crate::model::events::{EventKind, Events};
+use crate::model::grown::{self, GrownChannel};
 use crate::model::limits::Limits;
 use crate::model::outcome::Ended;
 use crate::util::c_stdio::FlushRequest;
 use crate::util::lock::lock;
-use levada_sys::App;
+use levada_sys::{App, ChannelCounters, Counters};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::{Instant, SystemTime};
 
@@ -60,6 +62,8 @@ pub struct HostedApp {
     pub(crate) control: ControlState,
     pub(crate) recent: RecentStats,
     pub(crate) started: OnceLock<Instant>,
+    /// The sum of its channels' capacities at the last event about their growth; 0: there was none.
+    pub(crate) grown_to: AtomicU64,
     /// The flush of its output, requested when it has ended.
     pub(crate) flush_request: OnceLock<FlushRequest>,
 }
@@ -68,6 +72,22 @@ impl HostedApp {
     /// Number of times that the mapper has moved one of its actors.
     pub fn moves(&self) -> usize {
         self.recent.moves.load(Ordering::Relaxed)
+    }
+
+    /// Emits an event if channels have grown since the last one.
+    pub(crate) fn emit_growth(&self, counters: &Counters, events: &Events) {
+        let sum = |of: fn(&ChannelCounters) -> u32| {
+            let all = counters.channels.iter().map(|c| u64::from(of(c)));
+            all.sum::<u64>()
+        };
+        let capacity = sum(|c| c.capacity);
+        let told = self.grown_to.fetch_max(capacity, Ordering::Relaxed);
+        if capacity <= told.max(sum(|c| c.loaded_capacity)) {
+            return;
+        }
+        let grown = GrownChannel::find(&self.app.network().describe(), counters);
+        let text = grown::text(&grown).unwrap_or_default();
+        events.emit(EventKind::Grown, &self.name, text);
     }
 
     pub(crate) fn count_move(&self) {

@@ -22,7 +22,7 @@ use crate::model::events::EventKind;
 use crate::model::limits::Limits;
 use levada_sys::{App, AppOptions, Network, Status};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Instant, SystemTime};
 
@@ -46,6 +46,10 @@ pub struct Load {
     /// Fraction of each worker's core that other programs use; empty: unknown.
     pub load_by_others: Vec<f64>,
     pub limits: Limits,
+    /// Its channels keep their capacity.
+    pub fixed_buffers: bool,
+    /// Maximum of bytes for state and channels, up to which channels may grow; `None`: 64 MiB more than at load.
+    pub memory: Option<u64>,
     /// Whether it contains a native that can report progress; without, no rate can be reserved.
     pub can_count: bool,
     /// Load it even if that breaks a reserved rate.
@@ -56,7 +60,21 @@ pub struct Load {
     pub reserved_core: Option<Arc<ReservedCore>>,
 }
 
+/// "x claims 3 bytes ..."
+pub(crate) fn claims(name: &str, bytes: u64) -> String {
+    format!("{name} claims {bytes} bytes for its state and its channels")
+}
+
 impl Load {
+    /// The help for too much memory; that of a C program does not depend on channels.
+    pub(crate) fn smaller_help(&self, other: &str) -> String {
+        if self.network.is_program() {
+            other.to_string()
+        } else {
+            format!("smaller channels (bufferSize) take less, or {other}")
+        }
+    }
+
     /// The core of the version that it replaces, if it is to have one.
     fn inherited_core(&self, old: Option<&HostedApp>) -> Option<u32> {
         old.and_then(|old| old.exclusive).filter(|_| self.exclusive)
@@ -196,6 +214,7 @@ impl Host {
             control: ControlState::default(),
             recent: RecentStats::default(),
             started: OnceLock::new(),
+            grown_to: AtomicU64::new(0),
             flush_request: OnceLock::new(),
         });
         let seen = AppEntry {
@@ -242,6 +261,8 @@ impl Host {
                 placement: Some(placement.clone()),
                 options: load.options.clone(),
                 priority: load.priority,
+                fixed_buffers: load.fixed_buffers,
+                memory_max: load.memory.unwrap_or(0),
                 ..AppOptions::default()
             };
             let bytes = App::size(runtime, network, &options);
@@ -274,6 +295,20 @@ impl Host {
             let text = no_units_text(reserved);
             self.events()
                 .emit(EventKind::RateUnmeasurable, &hosted.name, text);
+        }
+    }
+
+    /// Refuses it if its state and channels take more memory than it may have; `name` is for the message. Returns the
+    /// bytes that they take.
+    pub fn check_memory(&self, name: &str, load: &Load) -> Result<u64, Refusal> {
+        let needs = self.size(load)?;
+        match load.memory {
+            Some(limit) if needs > limit => {
+                let what = format!("{}, and may have {limit}", claims(name, needs));
+                let help = load.smaller_help("allow it more with --memory");
+                Err(Refusal::new(Kind::Limit, what).help(help))
+            }
+            _ => Ok(needs),
         }
     }
 

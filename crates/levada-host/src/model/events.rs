@@ -39,6 +39,8 @@ pub enum EventKind {
     RateUnmeasurable,
     /// An actor was moved to another worker.
     Moved,
+    /// Channels have grown, since the application was deadlocked only because they were full.
+    Grown,
 }
 
 /// An event.

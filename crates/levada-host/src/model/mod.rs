@@ -6,6 +6,7 @@ pub(crate) mod app_name;
 pub(crate) mod app_state;
 pub(crate) mod error;
 pub mod events;
+pub(crate) mod grown;
 pub(crate) mod limits;
 pub(crate) mod outcome;
 pub mod unconsumed;

@@ -36,6 +36,9 @@ impl HostContext {
         let outcome = Outcome::of(app, app.wait(None));
         let counters = app.counters().unwrap_or_default();
         self.save_profile(&hosted, &outcome, &counters);
+        if hosted.versions.announced.load(Ordering::Relaxed) {
+            hosted.emit_growth(&counters, &self.events);
+        }
         let shapes = app.network().describe();
         // What is stopped or fails leaves elements in any case.
         let unconsumed = match outcome {

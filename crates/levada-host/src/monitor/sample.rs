@@ -118,6 +118,7 @@ impl Monitor<'_> {
                 return;
             };
             watched.hosted.recent.record_busy(&now);
+            watched.hosted.emit_growth(&now, &shared.events);
             let network = watched.hosted.app.network();
             let mut did = graph_between(network, &watched.before, &now);
             did.pins = watched.hosted.placement.pins();

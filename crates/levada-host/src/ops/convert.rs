@@ -31,7 +31,11 @@ impl From<&AppEntry> for Application {
             seconds,
             last_report_s: None,
             // It is freed at the end.
-            memory: if seen.ended.is_some() { 0 } else { seen.bytes },
+            memory: match (&seen.hosted, &seen.ended) {
+                (_, Some(_)) => 0,
+                (Some(hosted), None) => hosted.app.memory(),
+                (None, None) => seen.bytes,
+            },
             actors: counters.actors.len(),
             firings: counters.actors.iter().map(|a| a.firings).sum(),
             busy: counters.busy().as_secs_f64(),
@@ -99,6 +103,7 @@ impl From<&AppEntry> for Details {
                 from,
                 to,
                 capacity: c.capacity,
+                loaded_capacity: c.loaded_capacity,
                 fill: c.fill,
                 put: c.put,
                 got: c.got,

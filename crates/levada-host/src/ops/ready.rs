@@ -4,7 +4,7 @@
 
 use crate::host::Host;
 use crate::isolated::VersionSettings;
-use crate::lifecycle::load::Load;
+use crate::lifecycle::load::{Load, claims};
 use crate::mapping::placement_file;
 use crate::model::error::{Kind, Refusal};
 use crate::model::limits::Limits;
@@ -132,6 +132,8 @@ pub(crate) fn prepare_load(
         initial_workers: None,
         load_by_others: request.core_usage_by_others.clone(),
         limits,
+        fixed_buffers: request.fixed_buffers,
+        memory: request.memory,
         can_count: prepared.counts,
         force: request.force,
         exclusive: request.exclusive,
@@ -195,40 +197,22 @@ pub(crate) fn check_memory(host: &Host, ready: &[PreparedLoad]) -> Result<(), Fa
         let Some(load) = &one.load else {
             continue;
         };
-        let needs = host.size(load).map_err(|refusal| {
+        let name = one.request.name.as_ref().unwrap_or(&load.network_class);
+        let needs = host.check_memory(name, load).map_err(|refusal| {
             let owner = several.then(|| label(&one.request));
             Failed::from(refusal).of(owner)
         })?;
         all = all.saturating_add(needs);
-        let name = one.request.name.as_ref().unwrap_or(&load.network_class);
-        let claims = format!("{name} claims {needs} bytes for its state and its channels");
-        if let Some(limit) = one.request.memory
-            && needs > limit
-        {
-            let what = format!("{claims}, and may have {limit}");
-            return Err(Refusal::new(Kind::Limit, what)
-                .help(smaller_help(load, "allow it more with --memory"))
-                .into());
-        }
         if let Some(left) = left
             && all > left
         {
-            let what = format!("{claims}, and fewer are left");
+            let what = format!("{}, and fewer are left", claims(name, needs));
             return Err(Refusal::new(Kind::Limit, what)
-                .help(smaller_help(load, "unload what is not needed"))
+                .help(load.smaller_help("unload what is not needed"))
                 .into());
         }
     }
     Ok(())
-}
-
-/// The help for too much memory; that of a C program does not depend on channels.
-fn smaller_help(load: &Load, other: &str) -> String {
-    if load.network.is_program() {
-        other.to_string()
-    } else {
-        format!("smaller channels (bufferSize) take less, or {other}")
-    }
 }
 
 /// The pins from the placement file of the request.

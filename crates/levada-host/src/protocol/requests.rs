@@ -96,8 +96,11 @@ pub struct LoadRequest {
     pub random_buffer_sizes: Option<u64>,
     /// Do not fuse actors.
     pub no_fuse: bool,
-    /// Memory limit in bytes. The load is refused if it needs more; an isolated application's process is limited to
-    /// it.
+    /// Channels keep their capacity. Otherwise a channel grows where the application is deadlocked only because that
+    /// channel is full.
+    pub fixed_buffers: bool,
+    /// Memory limit in bytes. The load is refused if it needs more; no channel grows beyond it; an isolated
+    /// application's process is limited to it.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "lenient::bytes"

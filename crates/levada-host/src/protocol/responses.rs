@@ -141,6 +141,9 @@ pub struct Channel {
     pub from: String,
     pub to: String,
     pub capacity: u32,
+    /// Its capacity at load; less than `capacity`: it has grown.
+    #[serde(default)]
+    pub loaded_capacity: u32,
     /// Number of elements in it.
     pub fill: u32,
     pub put: u64,

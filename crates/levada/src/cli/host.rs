@@ -123,7 +123,11 @@ pub struct LoadArgs {
         allow_negative_numbers = true
     )]
     pub priority: i32,
-    /// Refuse to load it if its state and channels take more memory than this (bytes; K, M, G)
+    /// Do not let channels grow: a deadlock in which a channel is full ends the application
+    #[arg(long)]
+    pub fixed_buffers: bool,
+    /// Refuse to load it if its state and channels take more memory than this, and let no channel grow beyond it
+    /// (bytes; K, M, G) [default: channels may grow by 64 MiB]
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = size)]
     pub memory: Option<u64>,
     /// Reserve this rate for it, and limit it to it, in units per second (frames, or what it counts)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Arguments that select a network, and options for compiling and running it.
 
-use super::values::{amount, microseconds, setting, workers};
+use super::values::{amount, microseconds, setting, size, workers};
 use clap::{Args, ValueEnum, ValueHint};
 use levada_host::HostOptions;
 use levada_sys::{REALTIME_MAX, RuntimeOptions, Schedule};
@@ -53,7 +53,7 @@ pub struct CompileArgs {
     /// [default: clamp in a project, which has a .project file; else fault]
     #[arg(long, value_name = "WHAT", value_enum, conflicts_with = "unchecked")]
     pub out_of_bounds: Option<OutOfBounds>,
-    /// Give channels random capacities from this seed, for tests: the output must not change
+    /// Give channels random capacities from this seed, small ones among them, for tests: the output must not change
     #[arg(long, value_name = "SEED", allow_negative_numbers = true)]
     pub random_buffer_sizes: Option<u64>,
     /// Do not fuse actors
@@ -168,6 +168,13 @@ pub struct RunArgs {
     /// Write the network and its measurements into this file, for `levada map --simulate`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
+    /// Do not let channels grow: a deadlock in which a channel is full ends the run
+    #[arg(long)]
+    pub fixed_buffers: bool,
+    /// Limit the memory of state and channels, up to which channels may grow (bytes; K, M, G) [default: 64 MiB more
+    /// than they take at first]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = size)]
+    pub memory: Option<u64>,
     /// Limit progress to this rate, in units per second (frames, or what the network counts)
     #[arg(long, value_name = "FPS", allow_negative_numbers = true, value_parser = amount)]
     pub rate: Option<f64>,

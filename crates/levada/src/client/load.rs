@@ -52,6 +52,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
         out_of_bounds: args.compile.out_of_bounds.map(|o| o.name().to_string()),
         random_buffer_sizes: args.compile.random_buffer_sizes,
         no_fuse: args.compile.no_fuse,
+        fixed_buffers: args.fixed_buffers,
         memory: args.memory,
         rate: args.rate,
         cpus: args.cpus,

@@ -21,6 +21,7 @@ fn not_for_manifests(args: &LoadArgs) -> Option<&'static str> {
         ("path", !network.path.is_empty()),
         ("project", network.project.is_some()),
         ("priority", args.priority != 0),
+        ("fixed-buffers", args.fixed_buffers),
         ("memory", args.memory.is_some()),
         ("rate", args.rate.is_some()),
         ("cpus", args.cpus.is_some()),

@@ -112,7 +112,7 @@ pub fn show(args: &OneArgs) -> CommandResult {
                 .map(|c| {
                     vec![
                         format!("{} -> {}", c.from, c.to),
-                        grouped(u64::from(c.capacity)),
+                        capacity(c.capacity, c.loaded_capacity),
                         grouped(u64::from(c.fill)),
                         grouped(c.got),
                         grouped(c.full),
@@ -127,6 +127,16 @@ pub fn show(args: &OneArgs) -> CommandResult {
             out
         },
     )
+}
+
+/// With the capacity at load, if the channel has grown.
+fn capacity(now: u32, loaded: u32) -> String {
+    let now_text = grouped(u64::from(now));
+    match loaded {
+        0 => now_text,
+        loaded if loaded < now => format!("{now_text} (was {})", grouped(u64::from(loaded))),
+        _ => now_text,
+    }
 }
 
 /// The reserved rate and the measured one.

@@ -42,7 +42,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     let host = realtime::start(&args.runtime.options())?;
     let viewer = args.play.then(|| Viewer::start(&made.name)).transpose()?;
-    let hosted = host.load(load_of(args, &made, &host, viewer.as_ref())?)?;
+    let load = load_of(args, &made, &host, viewer.as_ref())?;
+    host.check_memory(&load.name, &load)?;
+    let hosted = host.load(load)?;
     let app = &hosted.app;
     let stopped = hosted.clone();
     let runtime = host.runtime().clone();
@@ -208,6 +210,8 @@ fn load_of(
             rate: args.rate,
             cpus: None,
         },
+        fixed_buffers: args.fixed_buffers,
+        memory: args.memory,
         can_count: true,
         force: true,
         exclusive: false,

@@ -43,6 +43,7 @@ pub fn open(args: &RunArgs) -> Result<Runnable, Failure> {
         ("placement", args.placement.is_some()),
         ("record", args.record.is_some()),
         ("graph", args.graph.is_some()),
+        ("fixed-buffers", args.fixed_buffers),
     ];
     refuse(&args.network, &args.given, &args.compile, &only)?;
     let file = std::path::absolute(&args.network.network)?;

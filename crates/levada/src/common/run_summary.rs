@@ -8,7 +8,7 @@ use crate::common::prepare_cache::CompiledSources;
 use levada_cal::diag::{Diagnostic, Diagnostics, Sources};
 use levada_cal::ir;
 use levada_host::model::unconsumed;
-use levada_host::{Kind, UnconsumedChannel};
+use levada_host::{GrownChannel, Kind, UnconsumedChannel};
 use levada_sys::{ActorShape, App, Counters, Fault, Runtime};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-/// Maximum number of channels with unconsumed elements that are listed; JSON has all.
+/// Maximum numbers of channels with unconsumed elements, and of those that have grown, that are listed; JSON has all.
 const UNCONSUMED_SHOWN_MAX: usize = 10;
+const GROWN_SHOWN_MAX: usize = 10;
 
 #[derive(Clone, Debug)]
 pub enum Outcome {
@@ -64,6 +65,8 @@ pub struct Summary {
     pub diagnostics: Vec<Value>,
     /// Set if the run ended and nothing ever fired: what each actor waits for.
     pub idle: Option<String>,
+    /// Channels that have grown.
+    pub grown: Vec<GrownChannel>,
     /// Channels with unconsumed elements at the end.
     pub unconsumed: Vec<UnconsumedChannel>,
     /// Whether unconsumed elements make the run fail.
@@ -140,6 +143,7 @@ impl Summary {
         });
         let actors = app.network().describe();
         Summary {
+            grown: GrownChannel::find(&actors, &counters),
             unconsumed: UnconsumedChannel::find(&actors, &counters).collect(),
             strict: false,
             network: String::new(),
@@ -233,6 +237,26 @@ impl Summary {
         }
     }
 
+    fn say_grown(&self) {
+        if self.grown.is_empty() {
+            return;
+        }
+        say_painted!(
+            "{}: channels were too small, and have grown so that the network could continue",
+            paint(BLUE, "note")
+        );
+        for channel in self.grown.iter().take(GROWN_SHOWN_MAX) {
+            say!("  {}", plain(&channel.to_string()));
+        }
+        if let Some(more @ 1..) = self.grown.len().checked_sub(GROWN_SHOWN_MAX) {
+            say!("  and {}", plural(more, "other channel"));
+        }
+        say_painted!(
+            "  {}: with these sizes as their bufferSize they need not grow",
+            paint(BLUE, "help")
+        );
+    }
+
     /// Prints the summary on standard error, with source lines for faults; `brief` omits what was printed as JSON.
     pub fn say(&self, compiled: &CompiledSources, stats: bool, brief: bool) {
         match &self.outcome {
@@ -273,6 +297,7 @@ impl Summary {
                 "{mark}: nothing was written to {file}: is the input what the network reads?"
             );
         }
+        self.say_grown();
         self.say_unconsumed();
         if brief {
             return;
@@ -425,6 +450,7 @@ impl Summary {
             "elements": {
                 "done": self.elements(), "per_second": self.rate(self.elements()),
             },
+            "grown": self.grown,
             "unconsumed": self.unconsumed,
         });
         if let Some(kind) = self.error() {
@@ -473,7 +499,8 @@ impl Summary {
                 let to = c.consumer(&self.actors).unwrap_or_default();
                 json!({
                     "from": from.0, "from_port": from.1, "to": to.0, "to_port": to.1,
-                    "capacity": c.capacity, "put": c.put, "got": c.got, "left": c.fill,
+                    "capacity": c.capacity, "loaded_capacity": c.loaded_capacity,
+                    "put": c.put, "got": c.got, "left": c.fill,
                     "wakes": c.wakes, "full": c.full, "empty": c.empty,
                 })
             });
@@ -485,7 +512,11 @@ impl Summary {
 
 /// Help for a deadlock: a larger channel, or an initial element.
 fn deadlock_help(why: &str) -> &'static str {
-    if why.contains("waits for room") {
+    if why.contains("buffers are fixed") {
+        "without --fixed-buffers the channel grows; a larger bufferSize may be enough, too"
+    } else if why.contains("would have to grow") {
+        "if it needs that much, allow it more with --memory; else an actor puts more there than is ever taken"
+    } else if why.contains("waits for room") {
         "a larger bufferSize on one of these channels may be enough"
     } else {
         "a cycle needs a first element: an actor in it has to give one before it takes any \

@@ -2,7 +2,7 @@
 //! Tests of networks in which no actor can fire: deadlocks of each kind, and networks with nothing to do.
 
 use crate::common::host::TOP;
-use crate::common::{Instance, PRINT, Place, SOURCE, network, numbers};
+use crate::common::{Instance, PRINT, Place, SOURCE, blocks, network, numbers};
 use std::process::Command;
 
 #[test]
@@ -36,8 +36,20 @@ fn a_deadlock_report_names_what_each_actor_waits_for() {
         &[("both.A", "uneven.A"), ("both.B", "uneven.B")],
     );
     place.write(TOP, &text);
-    let run = place.run(&["run", TOP]);
+    let run = place.run(&["run", TOP, "--fixed-buffers"]);
     run.refuses(1, &["nothing can move any more", "both", "uneven"]);
+    // No capacity is enough: the channel grows as far as it may.
+    let run = place.run(&["run", TOP, "--memory", "1M"]);
+    run.refuses(
+        1,
+        &[
+            "has grown from 4096 elements to",
+            "uneven waits for 2 elements on its input A",
+            "the channel both.B -> uneven.B would have to grow",
+            "and may have 1048576",
+            "--memory",
+        ],
+    );
     let json = place.run(&["run", TOP, "--json"]).json();
     assert_eq!(json["outcome"], "deadlock");
     assert_eq!(json["code"], "failed");
@@ -122,4 +134,73 @@ fn unused_ports_are_warned_of_and_harmless() {
     place.run(&["build", TOP, "-o", "top"]).succeeds();
     let mut program = Command::new(place.path("top"));
     assert!(program.status().unwrap().success());
+}
+
+#[test]
+fn a_channel_that_is_too_small_grows_and_the_run_says_so() {
+    let said = "blocks.Data -> parts.Data has grown from 3 elements to 12";
+    let large = blocks("5", 100).run(&["run", TOP]);
+    assert!(!large.succeeds().err.contains("grown"), "{large:?}");
+    let place = blocks("5", 3);
+    for workers in ["1", "2"] {
+        let run = place.run(&["run", TOP, "--workers", workers]);
+        assert_eq!(run.succeeds().out, large.out);
+        assert!(run.err.contains(said), "{run:?}");
+    }
+    let json = place.run(&["run", TOP, "--json", "--stats"]).json();
+    let grown = serde_json::json!([{
+        "from": "blocks", "from_port": "Data", "to": "parts", "to_port": "Data",
+        "loaded_capacity": 3, "capacity": 12,
+    }]);
+    assert_eq!((&json["outcome"], &json["grown"]), (&"done".into(), &grown));
+    assert_eq!(json["channels"][0]["capacity"], 12);
+    // With the sizes that it says nothing grows.
+    let enough = blocks("5", 12).run(&["run", TOP, "--fixed-buffers"]);
+    assert_eq!(enough.succeeds().out, large.out);
+    assert!(!enough.err.contains("grown"), "{enough:?}");
+    // A program of its own does the same.
+    place.run(&["build", TOP, "-o", "top"]).succeeds();
+    let program = |args: &[&str]| Command::new(place.path("top")).args(args).output().unwrap();
+    let grows = program(&[]);
+    assert!(grows.status.success());
+    assert_eq!(String::from_utf8_lossy(&grows.stdout), large.out);
+    assert!(
+        String::from_utf8_lossy(&grows.stderr).contains(said),
+        "{grows:?}"
+    );
+    assert_eq!(program(&["--fixed-buffers"]).status.code(), Some(1));
+}
+
+#[test]
+fn fixed_buffers_are_a_deadlock_that_names_the_channel() {
+    let place = blocks("5", 3);
+    let run = place.run(&["run", TOP, "--fixed-buffers"]);
+    run.refuses(
+        1,
+        &[
+            "nothing can move any more",
+            "the channel blocks.Data -> parts.Data would have to grow from 3 elements to 6, and buffers are fixed",
+            "without --fixed-buffers",
+        ],
+    );
+    let json = place.run(&["run", TOP, "--fixed-buffers", "--json"]);
+    assert_eq!(json.json()["outcome"], "deadlock");
+    assert_eq!(json.json()["grown"], serde_json::json!([]));
+    // What it takes at first is more than it may have.
+    let run = place.run(&["run", TOP, "--memory", "1K"]);
+    run.refuses(6, &["claims", "and may have 1024", "--memory"]);
+}
+
+#[test]
+fn random_sizes_do_not_change_the_output() {
+    let place = blocks("5", 40);
+    let large = place.run(&["run", TOP]);
+    let mut grown = 0;
+    for seed in 0..6 {
+        let seed = seed.to_string();
+        let run = place.run(&["run", TOP, "--random-buffer-sizes", &seed]);
+        assert_eq!(run.succeeds().out, large.out);
+        grown += usize::from(run.err.contains("has grown"));
+    }
+    assert!(grown > 0);
 }

@@ -257,6 +257,61 @@ pub const PRINT: (&str, &str) = (
      end\nend\n",
 );
 
+/// Gives the data of a block before its sum, which is wanted first.
+pub const BLOCKS: (&str, &str) = (
+    "src/p/Blocks.cal",
+    "package p;
+actor Blocks (int blocks) ==> int Data, int Sum :
+  int block := 0;
+  int i := 0;
+  int total := 0;
+  data: action ==> Data:[block + i] guard block < blocks and i < 10 do total := total + block + i; i := i + 1; end
+  sum: action ==> Sum:[total] guard block < blocks and i = 10 do i := 0; block := block + 1; end
+end
+",
+);
+pub const PARTS: (&str, &str) = (
+    "src/p/Parts.cal",
+    "package p;
+actor Parts (int printed) int Data, int Sum ==> :
+  int left := 0;
+  int total := 0;
+  int n := 0;
+  sum: action Sum:[s] ==> guard left = 0 do total := s; left := 10; end
+  data: action Data:[x] ==>
+  guard
+    left > 0
+  do
+    left := left - 1;
+    if n < printed then
+      println(x + \" of \" + total);
+      n := n + 1;
+    end
+  end
+end
+",
+);
+
+/// `blocks` of ten elements each, printed; the channel of their data has this capacity, and needs ten.
+pub fn blocks(blocks: &str, capacity: u32) -> Place {
+    let place = Place::new(&[BLOCKS, PARTS]);
+    let text = network(
+        &[
+            ("blocks", "p.Blocks", &[("blocks", blocks)]),
+            ("parts", "p.Parts", &[("printed", "50")]),
+        ],
+        &[("blocks.Data", "parts.Data"), ("blocks.Sum", "parts.Sum")],
+    );
+    let size = format!(
+        "dst-port=\"Data\"><Attribute kind=\"Value\" name=\"bufferSize\"><Expr kind=\"Literal\" \
+         literal-kind=\"Integer\" value=\"{capacity}\"/></Attribute></Connection>"
+    );
+    let sized = text.replacen("dst-port=\"Data\"/>", &size, 1);
+    assert_ne!(sized, text);
+    place.write("src/p/Top.xdf", &sized);
+    place
+}
+
 /// Numbers from 1 to 3, printed.
 pub fn numbers() -> Place {
     let place = Place::new(&[SOURCE, PRINT]);

@@ -14,6 +14,7 @@ mod events;
 mod exclusive;
 mod exit_statuses;
 mod fuzz;
+mod growth;
 mod hysteresis;
 mod idle;
 mod isolated;

@@ -453,9 +453,16 @@ end
     for workers in ["1", "2"] {
         let args = ["run", "src/p/Top.xdf", "--workers", workers];
         assert_eq!(passes.run(&args).succeeds().out, "free\n".repeat(44));
-        let run = waits.run(&args);
+        let run = waits.run(&[&args[..], &["--fixed-buffers"]].concat());
         run.refuses(1, &["choose waits for room for 1 on its output Full"]);
         assert_eq!(run.out, "");
+        // With room for all of them nothing is skipped either.
+        let run = waits.run(&args);
+        assert_eq!(run.succeeds().out, "");
+        assert!(
+            run.err.contains("has grown from 16 elements to 64"),
+            "{run:?}"
+        );
     }
 }
 

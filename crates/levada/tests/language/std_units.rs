@@ -404,9 +404,11 @@ end
     );
     place.write("src/p/Top.xdf", &top);
     write_bytes(&place, b"no video, but as many bytes");
-    run(&place, &[]).refuses(1, &["nothing can move any more"]);
+    // With larger channels it would go on.
+    let fixed = || run(&place, &["--fixed-buffers"]);
+    fixed().refuses(1, &["nothing can move any more"]);
     write_bytes(&place, b"\0\0\x01\xb0b\0\0\x01\xb6abcdefghijkl");
-    run(&place, &[]).succeeds();
+    fixed().succeeds();
 }
 
 /// A decoder that is given a film in a container finds no picture in it.
