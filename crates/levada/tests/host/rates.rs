@@ -292,15 +292,18 @@ fn a_rate_is_kept_by_all_versions_together() {
 }
 
 /// Whatever is done to it meanwhile, by commands or by requests, it has no more than its rate; and a resume of what
-/// runs, or a pause of what is paused, is no event.
+/// runs, or a pause of what is paused, is no event. On a busy machine an application is held late and has more than its
+/// rate; so it is compared with one of the same rate that is left alone.
 #[test]
 fn a_rate_is_kept_across_pauses_and_resumes() {
     let host = Host::begin_in(counting());
     let rate = 50.0;
-    host.run(&["load", "src/p/Ticks.xdf", "--name=one", "--rate=50"])
-        .succeeds();
+    for name in ["--name=one", "--name=alone"] {
+        host.run(&["load", "src/p/Ticks.xdf", name, "--rate=50"])
+            .succeeds();
+    }
     let done = |a: &Value| number(&a["progress"]["done"]);
-    let before = done(&host.until("one", |a| done(a) > 0.0));
+    let before = ["one", "alone"].map(|name| done(&host.until(name, |a| done(a) > 0.0)));
     let start = Instant::now();
     let post = |what: &str| {
         let answer = host.post(&format!("/applications/one/{what}"), "");
@@ -319,12 +322,16 @@ fn a_rate_is_kept_across_pauses_and_resumes() {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    // It may have saved half a second's worth, owes no more than one of a second, and is held a little late: later
-    // where the machine is busy. Without a bucket that outlives them it would have many times its rate.
-    let more = done(&host.seen("one")) - before;
-    let most = 2.0 * rate * (start.elapsed().as_secs_f64() + 2.0);
-    println!("{more} of {most}");
-    assert!(more <= most, "{more} of {most}");
+    // It may have saved half a second's worth, and owes no more than one of a second. Without a bucket that outlives
+    // pauses it would have many times its rate.
+    let more = |i: usize, name| done(&host.seen(name)) - before[i];
+    let (one, alone) = (more(0, "one"), more(1, "alone"));
+    let of_rate = rate * (start.elapsed().as_secs_f64() + 2.0);
+    println!("{one}, and {alone} of the one left alone; by the rate {of_rate}");
+    assert!(
+        one <= of_rate + 2.0 * alone.max(0.5 * of_rate),
+        "{one}, {alone}, {of_rate}"
+    );
     let events = host.run(&["events", "--json"]).succeeds().out.clone();
     let count = |what: &str| {
         let event = format!("\"event\":\"{what}\"");
