@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Both sides of a channel overlap: what a compiled actor has put or got is visible after half a channel at the
-//! latest, however much it moves at a time, and from any position. Otherwise its peer on another core, which has half
-//! of the channel to work with meanwhile, would wait.
+//! Both sides of a channel overlap: what a compiled actor has put or got is visible after half a channel or
+//! LEVADA_PUBLISH_BYTES at the latest, however much it moves at a time, and from any position. Otherwise its peer on
+//! another core, which has half of the channel to work with meanwhile, would wait.
 
 mod back_support;
 
@@ -11,6 +11,8 @@ use std::process::Command;
 /// Calls what compiled actors call of ports, and says what the other side has not seen when it is called again.
 const MAIN: &str = r#"
 #include "prelude.h"
+
+enum { PUBLISH = LEVADA_PUBLISH_BYTES / sizeof(uint32_t) };
 
 static uint32_t most_unseen(uint32_t capacity, uint32_t rate, uint32_t begins, bool gets) {
   lvd_channel *ch = aligned_alloc(LVD_CACHE_LINE, lvd_channel_header_size(1));
@@ -27,7 +29,8 @@ static uint32_t most_unseen(uint32_t capacity, uint32_t rate, uint32_t begins, b
     if (gets) lvd_put_done(&p, peer), lvd_push(&p);
     else lvd_get_done(&c, peer), lvd_pop(&c);
     for (int look = 0; look < 2; look++) {
-      uint32_t n = gets ? levada_elements(&c, used, rate) : levada_room(&p, used, rate);
+      uint32_t n = gets ? levada_elements(&c, used, rate, PUBLISH)
+                        : levada_room(&p, used, rate, PUBLISH);
       uint32_t unseen = (uint32_t)(gets ? c.got - c.popped : p.put - p.pushed);
       used = n / rate * rate;
       if (unseen + used > most) most = unseen + used;
@@ -39,13 +42,14 @@ static uint32_t most_unseen(uint32_t capacity, uint32_t rate, uint32_t begins, b
 }
 
 int main(void) {
-  for (uint32_t capacity = 2; capacity <= 4096; capacity *= 2)
+  for (uint32_t capacity = 2; capacity <= 8 * PUBLISH; capacity *= 2)
     for (uint32_t rate = 1; rate <= 5 && rate <= capacity; rate++)
       for (uint32_t part = 0; part < 4; part++)
         for (int gets = 0; gets < 2; gets++) {
           uint32_t begins = capacity / 4 * part + part;
           uint32_t most = most_unseen(capacity, rate, begins > capacity ? capacity : begins, gets);
-          uint32_t may = capacity / 2 > rate ? capacity / 2 : rate;
+          uint32_t may = capacity / 2 < PUBLISH ? capacity / 2 : PUBLISH;
+          if (may < rate) may = rate;
           if (most > may || most < rate)
             printf("%s %u of %u, at first %u: %u\n", gets ? "gets" : "puts", rate, capacity, begins, most);
         }
@@ -53,7 +57,7 @@ int main(void) {
 "#;
 
 #[test]
-fn others_see_what_was_put_or_got_after_half_a_channel() {
+fn others_see_what_was_put_or_got_after_half_a_channel_or_8_kib() {
     let folder = Folder::new();
     let (c, exe) = (folder.0.join("main.c"), folder.0.join("main"));
     std::fs::write(&c, MAIN).unwrap();

@@ -219,11 +219,10 @@ static lvd_status connect(lvd_app *app, uint32_t i) {
     }
     lvd_consumer_attach(consumer, ch, k, producer, fenced);
     consumer->self = peers[k];
-    /* A consumer on another core starts when a quarter of the capacity is filled, so that it
-     * overlaps with the producer; when the producer parks, it starts with what there is. */
-    consumer->threshold = c->threshold ? c->threshold : lvd_default_threshold(ch->capacity);
+    consumer->threshold =
+        c->threshold ? c->threshold : lvd_default_threshold(ch->capacity, c->elem_size);
   }
-  p->threshold = lvd_default_threshold(ch->capacity);
+  p->threshold = lvd_default_threshold(ch->capacity, c->elem_size);
   return LVD_OK;
 }
 

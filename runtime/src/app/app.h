@@ -30,8 +30,16 @@ void lvd_fibers_cancel_and_wait(lvd_app *app);
 
 /* ---- channel_growth.c ------------------------------------------------------------------------ */
 
-/* Room or elements at which a parked side of a channel is woken, unless its network says so. */
-static inline uint32_t lvd_default_threshold(uint32_t capacity) { return (capacity + 3) / 4; }
+/* Room or elements at which a parked side of a channel is woken, unless its network says so: a
+ * quarter of the capacity, so that both sides overlap, and at most LVD_WAKE_BYTES, so that a large
+ * channel lets one side run ahead without delaying the other. When the other side parks, it is
+ * woken with what there is. */
+enum { LVD_WAKE_BYTES = 4096 };
+static inline uint32_t lvd_default_threshold(uint32_t capacity, uint32_t elem_size) {
+  uint32_t quarter = (capacity + 3) / 4, most = LVD_WAKE_BYTES / elem_size;
+  if (quarter <= most) return quarter;
+  return most ? most : 1;
+}
 /* At quiescence with the gate closed: if the application is deadlocked only because a channel is
  * full, enlarges that channel and wakes its producer. False: it was not, or the channel may not
  * grow (app->refused). */

@@ -118,7 +118,7 @@ lvd_status lvd_channel_grow(lvd_app *app, uint32_t channel, uint32_t capacity) {
   p->data = (unsigned char *)ch + ch->data;
   p->mask = ch->slots - 1;
   p->capacity = capacity;
-  p->threshold = lvd_default_threshold(capacity);
+  p->threshold = lvd_default_threshold(capacity, d->elem_size);
   for (uint32_t k = 0; k < d->consumers; k++) {
     lvd_consumer *c = consumer_of(app, channel, k);
     c->data = p->data;

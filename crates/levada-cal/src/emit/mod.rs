@@ -92,8 +92,9 @@ pub struct Emitted {
 
 const PRELUDE: &str = include_str!("prelude.h");
 
-/// The default size of a channel in bytes, and its minimum in elements.
-const CHANNEL_BYTES: u32 = 16 * 1024;
+/// The default size of a channel in bytes, and its minimum in elements. It lets stages that take turns being the
+/// slowest run ahead of each other (docs/decisions/sizes-of-channels.md).
+const CHANNEL_BYTES: u32 = 64 * 1024;
 const CHANNEL_ELEMENTS_MIN: u32 = 512;
 
 pub fn emit(net: &Network, options: &Options) -> Emitted {

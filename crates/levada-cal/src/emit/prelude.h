@@ -15,13 +15,24 @@
 
 /* ---- Ports. While an actor runs, each of its ports is three variables: where the next element
  * lies (in_X), how many may be used before looking again (in_X_n), and how many there were when we
- * last looked (in_X_size). The other side sees what was used after half a channel at the latest, so
- * that both sides overlap: no more than what is left until then is taken at a time, and where that
- * is too little for `need`, it is seen before. */
+ * last looked (in_X_size). The other side sees what was used after half a channel or
+ * LEVADA_PUBLISH_BYTES at the latest, so that both sides overlap: no more than what is left until
+ * then is taken at a time, and where that is too little for `need`, it is seen before.
+ *
+ * A large channel lets its producer run ahead of a consumer that is busy with something else. That
+ * must not delay a consumer that waits: so the amount that is published at once does not grow with
+ * the capacity. */
+#define LEVADA_PUBLISH_BYTES 8192
+#define LEVADA_PUBLISH(port)                                                                       \
+  (sizeof *(port) < LEVADA_PUBLISH_BYTES ? (uint32_t)(LEVADA_PUBLISH_BYTES / sizeof *(port)) : 1)
+
+LEVADA_INLINE uint32_t levada_at_once(uint32_t capacity, uint32_t most) {
+  return capacity / 2 < most ? capacity / 2 : most;
+}
 
 static __attribute__((noinline, unused)) uint32_t levada_elements(lvd_consumer *c, uint32_t used,
-                                                                  uint32_t need) {
-  uint32_t most = c->capacity / 2, n;
+                                                                  uint32_t need, uint32_t publish) {
+  uint32_t most = levada_at_once(c->capacity, publish), n;
   int64_t there;
   lvd_get_done(c, used);
   used = (uint32_t)(c->got - c->popped);
@@ -36,8 +47,8 @@ static __attribute__((noinline, unused)) uint32_t levada_elements(lvd_consumer *
 }
 
 static __attribute__((noinline, unused)) uint32_t levada_room(lvd_producer *p, uint32_t used,
-                                                              uint32_t need) {
-  uint32_t most = p->capacity / 2, n;
+                                                              uint32_t need, uint32_t publish) {
+  uint32_t most = levada_at_once(p->capacity, publish), n;
   int64_t there;
   lvd_put_done(p, used);
   used = (uint32_t)(p->put - p->pushed);
@@ -53,14 +64,16 @@ static __attribute__((noinline, unused)) uint32_t levada_room(lvd_producer *p, u
 
 #define LEVADA_ELEMENTS(port, index, need)                                                         \
   do {                                                                                             \
-    port##_n = levada_elements(&self->in[index], port##_size - port##_n, need);                    \
+    port##_n = levada_elements(&self->in[index], port##_size - port##_n, need,                     \
+                               LEVADA_PUBLISH(port));                                              \
     port##_size = port##_n;                                                                        \
     port = lvd_get_span(&self->in[index]);                                                         \
   } while (0)
 
 #define LEVADA_ROOM(port, index, need)                                                             \
   do {                                                                                             \
-    port##_n = levada_room(&self->out[index], port##_size - port##_n, need);                       \
+    port##_n =                                                                                     \
+        levada_room(&self->out[index], port##_size - port##_n, need, LEVADA_PUBLISH(port));        \
     port##_size = port##_n;                                                                        \
     port = lvd_put_span(&self->out[index]);                                                        \
   } while (0)

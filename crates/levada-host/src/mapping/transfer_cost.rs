@@ -9,9 +9,9 @@ use levada_map::Machine;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The default size of a channel, and a quarter of it, at which the other side is woken.
-const WORDS: usize = 4096;
-const BLOCK: usize = WORDS / 4;
+/// The default size of a channel, and the part of it at which the other side is woken.
+const WORDS: usize = 16 * 1024;
+const BLOCK: usize = 1024;
 /// The median of this number of blocks is used, so that interruptions do not count.
 const BLOCKS: usize = 64;
 /// A pair that takes longer, which is ten times as long as usual, does not have both cores for itself: no result.

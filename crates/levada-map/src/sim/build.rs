@@ -7,12 +7,12 @@ use super::light_apps::UsageShares;
 use super::ports::Ports;
 use super::profile_cursor::ProfileCursor;
 use super::rate_limit::{RATE_BURST_S, RATE_BURST_UNITS, RateLimiter};
-use super::{Entity, Ring, Simulator, TURN_NS, Worker};
+use super::{Entity, PUBLISH_BYTES, Ring, Simulator, TURN_NS, Worker};
 use crate::model::graph::pipeline_order;
 use crate::model::machine::{Machine, Scheduling};
 use crate::model::mix::{App, Mix};
 
-/// A step fills at most this part (1/n) of a channel.
+/// A step fills at most this part (1/n) of a channel, and half of what is published at once.
 const STEP_DIVISOR: f64 = 4.0;
 /// Size of a shortened channel, in nanoseconds of work, and its minimum in firings: small enough
 /// for a steady state within milliseconds.
@@ -22,8 +22,9 @@ const SHORT_CHANNEL_FIRINGS: f64 = 16.0;
 const STEP_FIRINGS_MAX: u32 = 1 << 30;
 
 /// The number of firings that fill that part of a channel.
-fn step_firings(room: f64, each: f64) -> u32 {
-    ((room / each / STEP_DIVISOR) as u32).max(1)
+fn step_firings(room: f64, publish: f64, each: f64) -> u32 {
+    let most = (room / STEP_DIVISOR).min(publish / 2.0);
+    ((most / each) as u32).max(1)
 }
 
 impl<'a> Simulator<'a> {
@@ -133,6 +134,7 @@ impl<'a> Simulator<'a> {
             let put = c.elements / self.entities[from].firings;
             let pop = c.elements / self.entities[to].firings;
             let room = c.capacity.max(put + pop);
+            let publish = PUBLISH_BYTES / c.size; // infinite, if they have no size
             let byte = self
                 .machine
                 .byte(self.entities[from].core, self.entities[to].core);
@@ -140,7 +142,7 @@ impl<'a> Simulator<'a> {
             for (end, each) in [(from, put), (to, pop)] {
                 let entity = &mut self.entities[end];
                 entity.firing += cost / entity.firings;
-                entity.step = entity.step.min(step_firings(room, each));
+                entity.step = entity.step.min(step_firings(room, publish, each));
             }
             let mut ring = Ring {
                 from: from as u32,
@@ -148,6 +150,7 @@ impl<'a> Simulator<'a> {
                 put,
                 pop,
                 room,
+                publish,
                 // Feedback starts with initial elements; without them it would deadlock.
                 initial: if place[c.to] < place[c.from] {
                     room / 2.0
@@ -175,7 +178,7 @@ impl<'a> Simulator<'a> {
             ring.set_room(ring.room.min((SHORT_CHANNEL_NS / element).max(firings)));
             for (end, each) in [(from, ring.put), (to, ring.pop)] {
                 let entity = &mut self.entities[end];
-                entity.step = entity.step.min(step_firings(ring.room, each));
+                entity.step = entity.step.min(step_firings(ring.room, ring.publish, each));
             }
         }
         self

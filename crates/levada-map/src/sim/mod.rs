@@ -2,9 +2,10 @@
 //! Discrete-event simulator: workers run the actors of a mix under a placement; the result is the
 //! rate of each application.
 //!
-//! An event is the end of a worker's *step*: a few firings of one actor, at most a quarter of its
-//! smallest channel. As with compiled actors, the other end of a channel sees what was put or got
-//! when that is half of the channel or the turn is over, and a waiting actor is woken then. A turn
+//! An event is the end of a worker's *step*: a few firings of one actor, at most half of what its
+//! channels publish at once. As with compiled actors, the other end of a channel sees what was put
+//! or got when that is half of the channel, or 8 KiB, or the turn is over, and a waiting actor is
+//! woken then. A turn
 //! lasts until the actor cannot fire, or until others have waited for the length of a turn; less if
 //! another worker woke them, and only for the current firing if they are light. Afterwards others
 //! precede for as long as the turn was.
@@ -68,8 +69,10 @@ const RESERVED_BURST_NS: f64 = 1e8;
 const OTHERS_DIVISOR: f64 = 16.0;
 /// The part of it that newly ready actors may have at once.
 const WAKE_CREDIT_NS: f64 = 2e6;
-/// Compiled actors push or pop when they have put or got this part (1/n) of a channel.
+/// Compiled actors push or pop when they have put or got this part (1/n) of a channel, or this
+/// number of bytes.
 const PUBLISH_DIVISOR: f64 = 2.0;
+const PUBLISH_BYTES: f64 = 8192.0;
 /// Number of steps between checks for deadlocked applications.
 const STUCK_CHECK_STEPS: usize = 1024;
 /// The cost of testing an actor that cannot fire, under round robin.
@@ -84,6 +87,8 @@ struct Ring {
     put: f64,
     pop: f64,
     room: f64,
+    /// Elements that are published at once, however large the channel is.
+    publish: f64,
     initial: f64,
     /// Firings of the producer visible to the consumer, and of the consumer visible to the
     /// producer.
@@ -209,7 +214,8 @@ impl Ring {
     }
 
     fn set_room(&mut self, room: f64) {
-        let seen = |each: f64| (room / PUBLISH_DIVISOR / each - 1e-6).ceil().max(1.0) as u32;
+        let publish = (room / PUBLISH_DIVISOR).min(self.publish);
+        let seen = |each: f64| (publish / each - 1e-6).ceil().max(1.0) as u32;
         (self.room, self.pushes, self.pops) = (room, seen(self.put), seen(self.pop));
     }
 

@@ -6,6 +6,11 @@ use crate::*;
 /// A pipeline of actors with 10 us per firing and 100 firings per unit, and channels of these
 /// capacities that carry one element per firing.
 fn row(capacities: &[f64]) -> Mix {
+    row_of(capacities, 0.0)
+}
+
+/// The same with elements of this many bytes.
+fn row_of(capacities: &[f64], size: f64) -> Mix {
     let actor = |name: &str| Actor {
         name: name.to_string(),
         time: 1e6,
@@ -16,7 +21,7 @@ fn row(capacities: &[f64]) -> Mix {
         from: 0,
         to: 1,
         elements: 100.0,
-        size: 0.0,
+        size,
         capacity,
     };
     let app = App {
@@ -43,8 +48,11 @@ fn awake() -> Machine {
 }
 
 fn near(capacities: &[f64], placement: &[u32], should: f64) {
-    let mix = row(capacities);
-    let made = simulate(&mix, &awake(), placement, Scheduling::EventDriven, 30_000);
+    is_near(&row(capacities), placement, should);
+}
+
+fn is_near(mix: &Mix, placement: &[u32], should: f64) {
+    let made = simulate(mix, &awake(), placement, Scheduling::EventDriven, 30_000);
     let is = made.rates[0];
     assert!((is / should - 1.0).abs() < 0.03, "{is}, not {should}");
 }
@@ -67,6 +75,14 @@ fn a_large_channel_is_published_late_if_another_one_is_small() {
         // On one core the order makes no difference.
         near(&channels, &[0, 0], 500.0);
     }
+}
+
+/// However large a channel is, 8 KiB are published at once: here 1024 elements, which are half of the
+/// small channel. So the large one delays nothing.
+#[test]
+fn a_large_channel_is_published_by_8_kib() {
+    is_near(&row_of(&[2048.0, 1e6], 8.0), &[0, 1], 1000.0);
+    near(&[2048.0, 1e6], &[0, 1], 1000.0 * 2048.0 / 3072.0);
 }
 
 /// Less than half of a channel becomes visible at the end of the turn, so no actor waits forever.

@@ -43,7 +43,7 @@ fn a_deadlock_report_names_what_each_actor_waits_for() {
     run.refuses(
         1,
         &[
-            "has grown from 4096 elements to",
+            "has grown from 16384 elements to",
             "uneven waits for 2 elements on its input A",
             "the channel both.B -> uneven.B would have to grow",
             "and may have 1048576",
