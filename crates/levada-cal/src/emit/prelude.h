@@ -64,16 +64,15 @@ static __attribute__((noinline, unused)) uint32_t levada_room(lvd_producer *p, u
 
 #define LEVADA_ELEMENTS(port, index, need)                                                         \
   do {                                                                                             \
-    port##_n = levada_elements(&self->in[index], port##_size - port##_n, need,                     \
-                               LEVADA_PUBLISH(port));                                              \
+    port##_n =                                                                                     \
+        levada_elements(&self->in[index], port##_size - port##_n, need, LEVADA_PUBLISH(port));     \
     port##_size = port##_n;                                                                        \
     port = lvd_get_span(&self->in[index]);                                                         \
   } while (0)
 
 #define LEVADA_ROOM(port, index, need)                                                             \
   do {                                                                                             \
-    port##_n =                                                                                     \
-        levada_room(&self->out[index], port##_size - port##_n, need, LEVADA_PUBLISH(port));        \
+    port##_n = levada_room(&self->out[index], port##_size - port##_n, need, LEVADA_PUBLISH(port)); \
     port##_size = port##_n;                                                                        \
     port = lvd_put_span(&self->out[index]);                                                        \
   } while (0)
