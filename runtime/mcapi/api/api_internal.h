@@ -111,7 +111,7 @@ typedef struct mc_channel {
  * index. */
 struct mc_local_endpoint {
   uint32_t index;
-  mc_local_node *node;
+  lvd_aptr node;                            /* mc_owner; written with the lock */
   mc_lock lock;                             /* of all that follows */
   lvd_a32 handle;                           /* 0: none */
   mc_request_list pending[MC_QUEUED_KINDS]; /* by kind */
@@ -132,6 +132,12 @@ struct mc_local_endpoint {
   uint32_t deaths;          /* tables->deaths when slots of dead processes were last reclaimed */
   uint64_t unsettled_slots; /* a bit per slot whose holder is unknown */
 };
+
+/* The node whose endpoint it is, or was last. Without the lock the endpoint may be deleted, and
+ * created for another node, at any time. */
+static inline mc_local_node *mc_owner(const mc_local_endpoint *local) {
+  return lvd_load_relaxed_ptr(&local->node);
+}
 
 /* Copies in pieces: the C library copies 4 KiB and more in a way that is ten times slower if the
  * addresses are 16 apart modulo 4096. */
@@ -222,7 +228,7 @@ void mc_descriptor_close(mc_local_endpoint *local); /* with the endpoint's lock 
 /* The endpoint `e`, if it is one of `node`; else null. */
 static inline mc_local_endpoint *mc_local_endpoint_of(mc_local_node *node, mcapi_endpoint_t e) {
   mc_local_endpoint *local = lvd_load_acquire_ptr(&node->domain->local[mc_index(e)]);
-  bool mine = local && e && lvd_load_acquire_u32(&local->handle) == e && local->node == node;
+  bool mine = local && e && lvd_load_acquire_u32(&local->handle) == e && mc_owner(local) == node;
   return mine ? local : NULL;
 }
 /* The same, locked, so that it is not deleted meanwhile. */

@@ -475,10 +475,10 @@ mcapi_status_t mc_channel_release(const void *buffer, bool only_test) {
   for (uint32_t k = 0; k < MC_ENDPOINTS; k++) {
     uint32_t i = (first + k) % MC_ENDPOINTS;
     mc_local_endpoint *local = lvd_load_acquire_ptr(&d->local[i]);
-    if (!local || local->node != self) continue;
+    if (!local || mc_owner(local) != self) continue;
     mc_lock_acquire(&local->lock);
     const mc_channel *c = &local->channel;
-    bool held = c->open && c->role == MC_ROLE_PACKETS &&
+    bool held = mc_owner(local) == self && c->open && c->role == MC_ROLE_PACKETS &&
                 MC_TRANSPORT_CALL(d, release, d, local, buffer, only_test);
     /* a receive may wait for a buffer */
     bool waits = !only_test && local->pending[MC_PACKET_RECEIVE].first;

@@ -84,7 +84,7 @@ static void reset_attributes(mc_endpoint *e) {
 static lvd_status open_local(mc_local_node *self, mc_local_endpoint *local,
                              mcapi_endpoint_t handle) {
   mc_lock_acquire(&local->lock);
-  local->node = self;
+  lvd_store_relaxed_ptr(&local->node, self);
   lvd_store_relaxed_u32(&local->timeout, MCAPI_TIMEOUT_INFINITE);
   lvd_store_relaxed_u32(&local->memory, 0);
   lvd_store_relaxed_u32(&local->spin_us, MC_SPIN_US);
@@ -176,7 +176,7 @@ void mc_endpoints_delete(mc_local_node *node) {
   for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
     mc_local_endpoint *local = lvd_load_acquire_ptr(&node->domain->local[i]);
     mcapi_endpoint_t handle = local ? lvd_load_acquire_u32(&local->handle) : 0;
-    if (handle && local->node == node) delete_endpoint(node, local, handle, false);
+    if (handle && mc_owner(local) == node) delete_endpoint(node, local, handle, false);
   }
 }
 

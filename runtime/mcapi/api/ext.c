@@ -28,7 +28,7 @@ static bool signal_descriptor(lvd_waiter *w) {
 static mcapi_status_t open_descriptor(mc_local_endpoint *local) {
   if (lvd_os_eventfd_create(&local->descriptor) != LVD_OK) return MCAPI_ERR_MEM_LIMIT;
   mc_listener *l = &local->listener;
-  *l = (mc_listener){.node = local->node, .argument = &local->descriptor};
+  *l = (mc_listener){.node = mc_owner(local), .argument = &local->descriptor};
   l->watch.wait_point.waiter.wake = signal_descriptor;
   lvd_store_relaxed_ptr(&l->watch.wait_point.parked, &l->watch.wait_point.waiter);
   local->has_descriptor = true;
@@ -63,7 +63,7 @@ mcapi_uint_t lvd_mcapi_pending_count(mcapi_endpoint_t endpoint, mcapi_status_t *
   mcapi_uint_t count = 0;
   mc_local_endpoint *local = lock_own_endpoint(self, endpoint, &status);
   if (local) {
-    mc_domain *d = local->node->domain;
+    mc_domain *d = mc_owner(local)->domain;
     if (local->has_descriptor) {
       lvd_os_eventfd_clear(local->descriptor);
       mc_listener_arm(&local->listener, true);
@@ -158,7 +158,7 @@ void lvd_mcapi_buffer_send(mcapi_pktchan_send_hndl_t send_handle, const void *bu
   mcapi_status_t status;
   mc_local_endpoint *local = lock_loan_end(self, send_handle, buffer, size, &status);
   if (local) {
-    mc_domain *d = local->node->domain;
+    mc_domain *d = mc_owner(local)->domain;
     status = mc_channel_ended(d, local);
     if (status == MCAPI_SUCCESS && d->transport->send_loan(d, local, size) != LVD_OK)
       status = MCAPI_ERR_TRANSMISSION;

@@ -89,7 +89,7 @@ bool mc_pmq_take(const lvd_os_queue *q, unsigned char *piece, pmq_head *head, si
 /* If a call has stopped at its limit, notifies its own node, since waiters may be served by the
  * remaining pieces. */
 static inline void mc_pmq_renotify(mc_domain *d, const mc_local_endpoint *local, uint32_t left) {
-  if (LVD_UNLIKELY(!left)) mc_notify(d, local->node->index);
+  if (LVD_UNLIKELY(!left)) mc_notify(d, mc_owner(local)->index);
 }
 
 #define MC_PMQ_FUNCTION(function) MC_FUNCTION(function, mc_pmq_##function)

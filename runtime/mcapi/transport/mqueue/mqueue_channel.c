@@ -64,7 +64,7 @@ void mc_pmq_detach(mc_domain *d, mc_local_endpoint *local) {
   if (local->channel.loan) l->buffer[l->count++] = local->channel.loan;
   l->end = end_detached;
   if (l->count)
-    mc_detached_add(l, local->node);
+    mc_detached_add(l, mc_owner(local));
   else
     end_detached(l);
   local->channel.transport_data = NULL;

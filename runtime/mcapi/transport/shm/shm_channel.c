@@ -306,7 +306,7 @@ MC_FLATTEN bool mc_packet_send_fast(uint32_t handle, const void *buffer, size_t 
   MC_SHORT_CALL(call);
   mc_local_endpoint *local = mc_fast_endpoint(&call, handle);
   if (!local || (!buffer && size) || size > MCAPI_MAX_PACKET_SIZE) return false;
-  mc_domain *d = local->node->domain;
+  mc_domain *d = mc_owner(local)->domain;
   if (size > mc_attribute(d, local->index, MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE)) return false;
   if (!mc_fast_lock(local, MC_PACKET_SEND, handle)) return false;
   bool done = !local->channel.loan && mc_can_send(d, local, MC_ROLE_PACKETS | MC_ROLE_SENDER) &&
@@ -319,7 +319,7 @@ MC_FLATTEN bool mc_scalar_send_fast(uint32_t handle, uint64_t value, uint32_t si
   MC_SHORT_CALL(call);
   mc_local_endpoint *local = mc_fast_endpoint(&call, handle);
   if (!local || !mc_fast_lock(local, MC_SCALAR_SEND, handle)) return false;
-  mc_domain *d = local->node->domain;
+  mc_domain *d = mc_owner(local)->domain;
   bool done = !local->channel.loan && mc_can_send(d, local, MC_ROLE_SCALARS | MC_ROLE_SENDER) &&
               put_scalar(d, local, value, size) == LVD_OK;
   mc_lock_release(&local->lock);
@@ -328,7 +328,7 @@ MC_FLATTEN bool mc_scalar_send_fast(uint32_t handle, uint64_t value, uint32_t si
 
 static bool receive_packet(mc_local_endpoint *local, uint32_t handle, void **buffer, size_t *size) {
   if (!mc_fast_lock(local, MC_PACKET_RECEIVE, handle)) return false;
-  mc_domain *d = local->node->domain;
+  mc_domain *d = mc_owner(local)->domain;
   bool done = mc_is_open(local, MC_ROLE_PACKETS) && take_packet(d, local, buffer, size) == LVD_OK;
   if (done) mc_count_received(d->tables, local->index, *size);
   mc_lock_release(&local->lock);
@@ -345,7 +345,7 @@ MC_FLATTEN bool mc_packet_receive_fast(uint32_t handle, void **buffer, size_t *s
 static bool receive_scalar(mc_local_endpoint *local, uint32_t handle, uint64_t *value,
                            uint32_t size) {
   if (!mc_fast_lock(local, MC_SCALAR_RECEIVE, handle)) return false;
-  mc_domain *d = local->node->domain;
+  mc_domain *d = mc_owner(local)->domain;
   bool done = mc_is_open(local, MC_ROLE_SCALARS) && take_scalar(d, local, size, value) == LVD_OK;
   if (done) mc_count_received(d->tables, local->index, size);
   mc_lock_release(&local->lock);
@@ -367,10 +367,10 @@ MC_FLATTEN bool mc_packet_release_fast(const void *buffer) {
   mc_domain *d = self->domain;
   mc_local_endpoint *local =
       lvd_load_acquire_ptr(&d->local[lvd_load_relaxed_u32(&self->last_released)]);
-  if (!local || local->node != self) return false;
+  if (!local || mc_owner(local) != self) return false;
   mc_lock_acquire(&local->lock);
-  bool done = !local->pending[MC_PACKET_RECEIVE].first && mc_is_open(local, MC_ROLE_PACKETS) &&
-              release(d, local, buffer, false);
+  bool done = mc_owner(local) == self && !local->pending[MC_PACKET_RECEIVE].first &&
+              mc_is_open(local, MC_ROLE_PACKETS) && release(d, local, buffer, false);
   mc_lock_release(&local->lock);
   return done;
 }

@@ -42,7 +42,7 @@ MC_FLATTEN void *mc_loan_fast(uint32_t handle, size_t size) {
   MC_SHORT_CALL(call);
   mc_local_endpoint *local = mc_fast_endpoint(&call, handle);
   if (!local || size > MCAPI_MAX_PACKET_SIZE) return NULL;
-  mc_domain *d = local->node->domain;
+  mc_domain *d = mc_owner(local)->domain;
   if (size > mc_attribute(d, local->index, MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE)) return NULL;
   if (!mc_fast_lock(local, MC_PACKET_SEND, handle)) return NULL;
   void *at = NULL;
@@ -59,7 +59,7 @@ MC_FLATTEN bool mc_loan_send_fast(uint32_t handle, const void *buffer, size_t si
   MC_SHORT_CALL(call);
   mc_local_endpoint *local = mc_fast_endpoint(&call, handle);
   if (!local || !buffer || !mc_fast_lock(local, MC_PACKET_SEND, handle)) return false;
-  mc_domain *d = local->node->domain;
+  mc_domain *d = mc_owner(local)->domain;
   mc_channel *c = &local->channel;
   bool done = c->loan == buffer && size <= c->loan_size &&
               mc_can_send(d, local, MC_ROLE_PACKETS | MC_ROLE_SENDER);

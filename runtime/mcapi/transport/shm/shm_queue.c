@@ -348,7 +348,7 @@ MC_FLATTEN bool mc_message_send_fast(uint32_t from, uint32_t to, const void *buf
   MC_SHORT_CALL(call);
   mc_local_endpoint *local = mc_fast_endpoint(&call, from);
   if (!local || (!buffer && size) || size > MCAPI_MAX_MESSAGE_SIZE) return false;
-  mc_domain *d = local->node->domain;
+  mc_domain *d = mc_owner(local)->domain;
   if (priority > MCAPI_MIN_PRORITY ||
       priority >= mc_attribute(d, local->index, MCAPI_ENDP_ATTR_NUM_PRIORITIES) ||
       size > mc_attribute(d, local->index, MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE))
@@ -362,7 +362,7 @@ MC_FLATTEN bool mc_message_send_fast(uint32_t from, uint32_t to, const void *buf
 static mcapi_status_t receive_message(mc_local_endpoint *local, uint32_t handle, void *buffer,
                                       size_t room, size_t *size) {
   if (!mc_fast_lock(local, MC_MESSAGE_RECEIVE, handle)) return MCAPI_PENDING;
-  lvd_status status = receive(local->node->domain, local, buffer, room, size);
+  lvd_status status = receive(mc_owner(local)->domain, local, buffer, room, size);
   mc_lock_release(&local->lock);
   return status == LVD_OK        ? MCAPI_SUCCESS
          : status == LVD_E_LIMIT ? MCAPI_ERR_MSG_TRUNCATED

@@ -109,7 +109,7 @@ void mc_view_close(const mc_local_endpoint *local) {
   else
     lvd_os_free(copy, VIEW_BYTES);
   v->detached.end = end_detached;
-  mc_detached_add(&v->detached, local->node);
+  mc_detached_add(&v->detached, mc_owner(local));
 }
 
 /* Called when no call can access the domain. Held buffers stay valid. */
