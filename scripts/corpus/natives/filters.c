@@ -8,4 +8,5 @@ int32_t native_source_produce(int32_t index) { return (int32_t)number_in(index);
 
 void native_sink_init(void) {}
 
-void native_sink_consume(int16_t sample) { fprintf(output(0), "%d\n", sample); }
+/* The reference output has samples of 16 bits. */
+void native_sink_consume(int32_t sample) { fprintf(output(0), "%d\n", (int16_t)sample); }
