@@ -175,9 +175,12 @@ static void nest_and_take(int depth) {
 
 void test_fork_scopes_taken(void) {
   CHECK_EQ(lvd_fork_workers(3), LVD_OK);
-  for (int i = 0; i < 200; i++) nest_and_take(i % 40);
-  lvd_fork_counters c;
-  lvd_fork_counters_read(&c);
+  lvd_fork_counters c = {0};
+  uint64_t until = now_ns() + UINT64_C(60000000000);
+  for (int i = 0; i < 200 || (!c.stolen && now_ns() < until); i++) {
+    nest_and_take(i % 40);
+    lvd_fork_counters_read(&c);
+  }
   CHECK(c.stolen > 0);
 }
 
