@@ -48,9 +48,40 @@ pub fn plural(count: usize, what: &str) -> String {
     }
 }
 
+/// A number of bytes, such as 500000, 64K, 10M or 1G (powers of 1024); `None` if it is not one, or 2^64 or more.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 10),
+        b'm' | b'M' => (&text[..text.len() - 1], 20),
+        b'g' | b'G' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        let all = [
+            ("0", Some(0)),
+            ("4096", Some(4096)),
+            ("3k", Some(3 << 10)),
+            ("800M", Some(800 << 20)),
+            ("2G", Some(2 << 30)),
+            ("", None),
+            ("M", None),
+            ("-1", None),
+            ("1.5G", None),
+            ("2GB", None),
+            ("99999999999G", None),
+        ];
+        for (text, bytes) in all {
+            assert_eq!(parse_bytes(text), bytes, "{text}");
+        }
+    }
 
     #[test]
     fn control_characters_are_escaped() {

@@ -9,6 +9,7 @@
 //! is killed.
 
 use super::cache::is_hash;
+use levada_text::parse_bytes;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -30,21 +31,11 @@ const LOCKED_WITHIN: Duration = Duration::from_secs(60);
 /// The limit in bytes; the error says what is wrong with [`SIZE_VARIABLE`].
 pub fn size_limit() -> Result<u64, String> {
     match std::env::var(SIZE_VARIABLE) {
-        Ok(text) if !text.trim().is_empty() => parse(text.trim()).ok_or_else(|| {
+        Ok(text) if !text.trim().is_empty() => parse_bytes(text.trim()).ok_or_else(|| {
             format!("{SIZE_VARIABLE}={text} is not a number of bytes, such as 800M or 2G")
         }),
         _ => Ok(DEFAULT_BYTES),
     }
-}
-
-fn parse(text: &str) -> Option<u64> {
-    let (number, shift) = match text.as_bytes().last()? {
-        b'k' | b'K' => (&text[..text.len() - 1], 10),
-        b'm' | b'M' => (&text[..text.len() - 1], 20),
-        b'g' | b'G' => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    number.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 /// The files of one name: an object with what was measured of it, an entry, or an object of one C file.
@@ -154,31 +145,6 @@ fn remove_abandoned(cache: &Path) {
         let path = entry.path();
         if File::open(&path).is_ok_and(|folder| folder.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_read() {
-        let all = [
-            ("0", Some(0)),
-            ("4096", Some(4096)),
-            ("3k", Some(3 << 10)),
-            ("800M", Some(800 << 20)),
-            ("2G", Some(2 << 30)),
-            ("", None),
-            ("M", None),
-            ("-1", None),
-            ("1.5G", None),
-            ("2GB", None),
-            ("99999999999G", None),
-        ];
-        for (text, bytes) in all {
-            assert_eq!(parse(text), bytes, "{text}");
         }
     }
 }

@@ -10,15 +10,8 @@ use std::str::FromStr;
 
 /// Parses a number of bytes, such as 500000, 64K, 10M or 1G.
 pub fn size(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.chars().last() {
-        Some('K' | 'k') => (&text[..text.len() - 1], 10),
-        Some('M' | 'm') => (&text[..text.len() - 1], 20),
-        Some('G' | 'g') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let bytes = digits.parse::<u64>().ok().filter(|n| *n > 0);
-    bytes
-        .and_then(|n| n.checked_mul(1 << shift))
+    levada_text::parse_bytes(text)
+        .filter(|bytes| *bytes > 0)
         .ok_or_else(|| "write a number of bytes, such as 500000, 64K, 10M or 1G".to_string())
 }
 
