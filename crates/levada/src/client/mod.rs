@@ -20,7 +20,7 @@ pub use show::{list, show, why};
 pub use stats::stats;
 
 use crate::cli::AtArgs;
-use crate::common::load_progress::LoadProgress;
+use crate::common::load_progress;
 use crate::common::output::{self, Failure};
 use levada_host::Kind;
 use levada_host::client::{Client, Method, encoded};
@@ -97,7 +97,11 @@ fn request_load<T: Serialize + DeserializeOwned>(
     body: &Value,
     words: impl FnOnce(&T) -> String,
 ) -> CommandResult {
-    let progress = (!quiet).then(|| LoadProgress::start(&client));
+    let progress = if quiet {
+        None
+    } else {
+        load_progress::start(&client)
+    };
     let text = client.text(Method::POST, address, body);
     drop(progress);
     print_reply(at, &text?, words)

@@ -2,71 +2,23 @@
 //! Progress messages while a host checks and compiles what it is to load. The compiler gets only the CPU time that
 //! the workers leave, so on a busy host this can take long.
 
-use crate::common::output::plain;
+use crate::common::status_line::{Intervals, StatusLine};
 use levada_host::client::Client;
 use levada_host::protocol::HostInfo;
-use std::io::{IsTerminal, Write};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Nothing is printed for a load that is faster.
-const SILENT_FIRST: Duration = Duration::from_secs(3);
-/// Interval at which the line is updated on a terminal, and at which another line is printed elsewhere.
-const TERMINAL_INTERVAL: Duration = Duration::from_secs(1);
-const LOG_INTERVAL: Duration = Duration::from_secs(30);
+const INTERVALS: Intervals = Intervals {
+    silent_first: Duration::from_secs(3),
+    on_terminal: Duration::from_secs(1),
+    in_log: Some(Duration::from_secs(30)),
+};
 /// Timeout for the status request to the host.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Prints progress until it is dropped.
-pub struct LoadProgress {
-    end: Option<Sender<()>>,
-    printer: Option<JoinHandle<()>>,
-}
-
-impl LoadProgress {
-    pub fn start(client: &Client) -> LoadProgress {
-        let client = client.clone().timeout(REPLY_TIMEOUT);
-        let (end, ended) = mpsc::channel();
-        let printer = std::thread::Builder::new().spawn(move || {
-            let (began, mut err) = (Instant::now(), std::io::stderr());
-            let terminal = err.is_terminal();
-            let mut pause = SILENT_FIRST;
-            while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                let line = line(&client, began.elapsed());
-                let line = plain(&line);
-                let _ = if terminal {
-                    write!(err, "\r{line}\x1b[K")
-                } else {
-                    writeln!(err, "{line}")
-                };
-                let _ = err.flush();
-                pause = if terminal {
-                    TERMINAL_INTERVAL
-                } else {
-                    LOG_INTERVAL
-                };
-            }
-            if terminal && began.elapsed() >= SILENT_FIRST {
-                let _ = write!(err, "\r\x1b[K");
-                let _ = err.flush();
-            }
-        });
-        LoadProgress {
-            end: Some(end),
-            // Without a thread nothing is printed.
-            printer: printer.ok(),
-        }
-    }
-}
-
-impl Drop for LoadProgress {
-    fn drop(&mut self) {
-        drop(self.end.take());
-        if let Some(printer) = self.printer.take() {
-            let _ = printer.join();
-        }
-    }
+/// Shows the messages until the result is dropped.
+pub fn start(client: &Client) -> Option<StatusLine> {
+    let client = client.clone().timeout(REPLY_TIMEOUT);
+    StatusLine::start(INTERVALS, move |since| line(&client, since))
 }
 
 fn line(client: &Client, since: Duration) -> String {

@@ -21,5 +21,6 @@ pub mod runnable;
 pub mod sd_notify;
 pub mod signals;
 pub mod sources;
+pub mod status_line;
 pub mod std_streams;
 pub mod trial_open;

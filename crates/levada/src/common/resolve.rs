@@ -2,7 +2,7 @@
 //! Resolves the network that the command line names: finds it, checks it, binds its parameters and compiles it.
 
 use crate::cli::{CompileArgs, NetworkArgs, OutOfBounds};
-use crate::common::compile_progress::{self, CompileProgress};
+use crate::common::compile_progress;
 use crate::common::output::{self, Failure, failure, failure_with};
 use crate::common::program;
 use levada_cal::diag::{Diagnostic, Diagnostics, LineCol, Sources, Span};
@@ -294,7 +294,7 @@ pub fn compile(
     loaded: &mut Loaded,
     options: &compile::Options,
 ) -> Result<compile::Compiled, Failure> {
-    let shown = options.progress.and(CompileProgress::start());
+    let shown = options.progress.and_then(|_| compile_progress::start());
     let made = compile::compile(&loaded.network, options);
     drop(shown);
     match made {
