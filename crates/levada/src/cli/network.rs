@@ -44,7 +44,7 @@ impl OutOfBounds {
 }
 
 /// How a network is compiled.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct CompileArgs {
     /// Omit the checks of list indices (an out-of-range index then corrupts memory)
     #[arg(long)]

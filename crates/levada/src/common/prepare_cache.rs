@@ -148,24 +148,11 @@ impl Entry {
         let set = compile::ENVIRONMENT.map(std::env::var_os);
         let colors = output::color();
         let processor = compile::processor();
-        let CompileArgs {
-            unchecked,
-            out_of_bounds,
-            random_buffer_sizes,
-            no_fuse,
-            fuse,
-            native,
-            // What is shown on the way makes no difference.
-            quiet: _,
-        } = how;
-        let how = (
-            unchecked,
-            out_of_bounds,
-            random_buffer_sizes,
-            no_fuse,
-            fuse,
-            native,
-        );
+        // What is shown on the way makes no difference.
+        let how = CompileArgs {
+            quiet: false,
+            ..how.clone()
+        };
         let asked = format!("{network:?} {how:?} {here:?} {ours:?} {set:?} {colors} {processor}");
         let name = hex(&Sha256::digest(asked)[..20]);
         Some(Entry {
