@@ -5,10 +5,12 @@
 
 use crate::common::host::{READ, TOP, held_pipe, sources};
 use crate::common::screen::Screen;
-use crate::common::{Instance, PRINT, Place, Run, copy_program, network, write_script};
+use crate::common::{
+    Instance, PRINT, Place, Run, copy_program, network, spawn_piped, write_script,
+};
 use sha2::{Digest, Sha256};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -375,15 +377,7 @@ fn a_fault_from_the_cache_has_its_source() {
     let wires = [("read.Out", "fail.In"), ("fail.Out", "print.In")];
     kept.place.write(TOP, &network(&instances, &wires));
     let fails = |name: &str, change: bool| {
-        let mut child = kept
-            .command("run", &["--in=-"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut input = child.stdin.take().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (child, mut input, mut lines) = spawn_piped(&mut kept.command("run", &["--in=-"]));
         writeln!(input, "999").unwrap();
         assert_eq!(lines.next().unwrap().unwrap(), "1000");
         if change {
@@ -427,16 +421,9 @@ fn the_object_of_a_network_that_runs_is_not_removed() {
     let waits = network(&instances, &[("read.Out", "print.In")]);
     kept.place
         .write("src/p/Waits.xdf", &waits.replace("\"Top\"", "\"Waits\""));
-    let mut child = kept
-        .command("run", &["src/p/Waits.xdf", "--in=-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
+    let (mut child, mut input, mut lines) =
+        spawn_piped(&mut kept.command("run", &["src/p/Waits.xdf", "--in=-"]));
     writeln!(input, "7").unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "7");
     let objects = || ends(&kept.place, ".so");
     let used = objects();
@@ -531,7 +518,7 @@ fn a_compilation_that_is_killed_loses_nothing() {
     command.process_group(0).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     until_held(&kept.place);
-    // SAFETY: a group of this test's own, whose leader has not been waited for.
+    // SAFETY: a process group of this test's own; its leader has not been waited for.
     unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
     child.wait().unwrap();
     drop(hold);

@@ -2,7 +2,7 @@
 //! Tests of standard streams and named pipes: open, idle, closed, or full.
 
 use crate::common::host::{TOP, sources};
-use crate::common::{Instance, PRINT, Place, Run, SOURCE, network, numbers, without};
+use crate::common::{Instance, PRINT, Place, Run, SOURCE, network, numbers, spawn_piped, without};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
@@ -71,15 +71,8 @@ fn a_wait_for_input_delays_no_other_actor() {
     let wires = [("reader.Out", "show.In"), ("source.Out", "print.In")];
     place.write(TOP, &network(&instances, &wires));
     for interrupted in [false, true] {
-        let mut child = place
-            .command(&["run", TOP, "--in", "-", "--workers", "1"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut input = child.stdin.take().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (child, mut input, mut lines) =
+            spawn_piped(&mut place.command(&["run", TOP, "--in", "-", "--workers", "1"]));
         let mut next = || lines.next().unwrap().unwrap();
         assert_eq!([next(), next(), next()], ["1", "2", "3"]);
         // Each number is shown before the next one comes.

@@ -8,9 +8,10 @@ pub mod host;
 pub mod screen;
 pub mod shield;
 
+use std::io::{BufRead, BufReader, Lines};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 pub struct Place {
@@ -256,6 +257,16 @@ pub const PRINT: (&str, &str) = (
     "package p;\n\nactor Print () int In ==> :\n  action In:[x] ==>\n  do\n    println(x);\n  \
      end\nend\n",
 );
+
+/// Starts a program with pipes for its standard streams; also its input, and the lines that it prints.
+pub fn spawn_piped(command: &mut Command) -> (Child, ChildStdin, Lines<BufReader<ChildStdout>>) {
+    command.stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let input = child.stdin.take().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    (child, input, lines)
+}
 
 /// Gives the data of a block before its sum, which is wanted first.
 pub const BLOCKS: (&str, &str) = (
