@@ -6,9 +6,9 @@
  * Scheduling of Process Networks, 1995). As there, the smallest full channel grows, so that each
  * deadlock costs the least memory and no channel grows for ever where another one would do. As in
  * M. Geilen and T. Basten, Requirements on the Execution of Kahn Process Networks, 2003, it must be
- * in a cycle of waits: a producer without end whose consumer waits for an actor that has ended
- * fills its channel, and no more memory. (A channel whose description has a smaller capacity at
- * load grows outside of a cycle, too, as far as its capacity.)
+ * in a cycle of waits: where a consumer waits for an actor that has ended, a producer without end
+ * fills its channel, and no more memory. (A channel with a smaller capacity at load grows outside
+ * of a cycle, too, up to the capacity of its description.)
  *
  * The graph of waits: an actor that waits for room waits for each consumer that leaves too little
  * of it; one that waits for elements waits for their producer. An actor that waits for several
@@ -205,9 +205,11 @@ static bool build(wait_graph *g, lvd_app *app) {
                     .live = block + 2 * actors,
                     .queue = block + 3 * actors,
                     .edge = (wait_edge *)(block + 4 * actors)};
-  for (bool again = app->external_ends; again;) {
+  /* In turn from the first channel and from the last: a chain is done in two sweeps. */
+  for (bool again = app->external_ends, last = true; again; last = !last) {
     again = false;
-    for (uint32_t i = 0; i < net->channels; i++) again |= spread_live(g, i);
+    for (uint32_t i = 0; i < net->channels; i++)
+      again |= spread_live(g, last ? net->channels - 1 - i : i);
   }
   for (uint32_t i = 0; i < net->channels; i++)
     for (uint32_t k = 0; k < net->channel[i].consumers; k++) {
@@ -255,8 +257,7 @@ static bool any_waits_for_room(lvd_app *app) {
   return false;
 }
 
-/* Of the full channels that may grow, that whose capacity takes the fewest bytes. LVD_NOWHERE:
- * there is none. */
+/* Of the full channels that may grow, the one with the fewest bytes. LVD_NOWHERE: there is none. */
 static uint32_t smallest_full(lvd_app *app) {
   uint32_t found = LVD_NOWHERE;
   uint64_t least = UINT64_MAX;
