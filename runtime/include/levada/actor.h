@@ -113,7 +113,7 @@ static inline bool lvd_should_yield(const lvd_actor *self) {
 }
 
 /* Call before returning LVD_RUN_WAIT: wakes this actor when input `port` has `n` elements. A
- * channel whose capacity is less than `n` grows if it may (lvd_app_options.fixed_buffers), once its
+ * channel with a smaller capacity grows if it may (lvd_app_options.fixed_buffers), once its
  * producer waits for room. */
 static inline void lvd_await_elements(lvd_actor *self, uint32_t port, uint32_t n) {
   self->in[port].await = n;

@@ -133,7 +133,7 @@ struct mc_local_endpoint {
   uint64_t unsettled_slots; /* a bit per slot whose holder is unknown */
 };
 
-/* The node whose endpoint it is, or was last. Without the lock the endpoint may be deleted, and
+/* The node that has created it, or had last. Without the lock the endpoint may be deleted, and
  * created for another node, at any time. */
 static inline mc_local_node *mc_owner(const mc_local_endpoint *local) {
   return lvd_load_relaxed_ptr(&local->node);

@@ -236,8 +236,8 @@ static void append_queued(text_buffer *s, lvd_app *app) {
   }
 }
 
-/* The channel whose growth would have let a deadlocked application continue, and why it has not
- * grown. */
+/* The channel that would have had to grow for a deadlocked application to continue, and why it has
+ * not. */
 LVD_RACY_READ static void append_refused(text_buffer *s, const lvd_app *app) {
   const lvd_growth_refused *r = &app->refused;
   if (r->status == LVD_OK) return;

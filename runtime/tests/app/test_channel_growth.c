@@ -406,8 +406,8 @@ void test_growth_limit(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* A source without end whose consumer waits for one that has ended: more room would change
- * nothing. */
+/* A source without end, and a consumer that waits for an actor that has ended: more room would
+ * change nothing. */
 void test_growth_not_without_cycle(void) {
   lvd_runtime *rt = runtime_of(2);
   uint32_t three = 3;

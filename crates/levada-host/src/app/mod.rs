@@ -81,8 +81,8 @@ impl HostedApp {
             all.sum::<u64>()
         };
         let capacity = sum(|c| c.capacity);
-        let told = self.grown_to.fetch_max(capacity, Ordering::Relaxed);
-        if capacity <= told.max(sum(|c| c.loaded_capacity)) {
+        let announced = self.grown_to.fetch_max(capacity, Ordering::Relaxed);
+        if capacity <= announced.max(sum(|c| c.loaded_capacity)) {
             return;
         }
         let grown = GrownChannel::find(&self.app.network().describe(), counters);
