@@ -13,7 +13,7 @@ SAVED = ["r15", "r14", "r13", "r12", "rbx", "rbp", "rip"]  # as context_x86_64.S
 
 
 def runtimes():
-    """The runtimes whose workers this process has."""
+    """The runtimes that have workers in this process."""
     seen = {}
     before = gdb.selected_thread()
     for thread in gdb.selected_inferior().threads():

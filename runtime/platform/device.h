@@ -14,8 +14,8 @@ struct lvd_os_device {
   /* Like lvd_os_shared_map; unmapped by lvd_os_shared_unmap. */
   void *(*map)(const lvd_os_device *device, size_t offset, size_t head, size_t ring);
   /* Starts the agent: a process of this system that forwards signals between `socket` and the
-   * remote processor, and whose exit stands for the remote processor's. LVD_E_NOT_FOUND: there is
-   * no such program. */
+   * remote processor; its exit stands for the remote processor's. LVD_E_NOT_FOUND: there is no
+   * such program. */
   lvd_status (*start_agent)(lvd_os_device *device, const char *agent, int socket,
                             lvd_os_process *peer);
   void (*close)(lvd_os_device *device);

@@ -2,8 +2,8 @@
 /* Platform layer: what unrelated processes of an MCAPI domain find by name: a file of shared
  * memory, locks that end with their holder, FIFOs, and notice of a process's death.
  *
- * All names are in a directory that belongs to the user, or to a group whose members share it, so
- * no other user can create anything there. */
+ * All names are in a directory that belongs to the user, or to a group and is shared by its
+ * members, so no other user can create anything there. */
 #ifndef LVD_PLATFORM_DOMAIN_H
 #define LVD_PLATFORM_DOMAIN_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Mutex for every platform whose lvd_os_wait is a futex (Drepper, Futexes Are Tricky). The word is
- * 0: free; 1: locked; 2: locked, with waiters.
+/* Mutex for every platform on which lvd_os_wait is a futex (Drepper, Futexes Are Tricky). The word
+ * is 0: free; 1: locked; 2: locked, with waiters.
  *
  * Pairs of orders
  *   unlock: exchange_release 0 -> lock: cas_acquire, exchange_acquire    the data that the lock

@@ -35,7 +35,7 @@ typedef struct pending {
   void *to; /* `room` bytes */
   uint32_t room;
   mcapi_endpoint_t *endpoint;
-  void **packet; /* `to` is a packet buffer, whose address is stored here */
+  void **packet; /* `to` is a packet buffer; its address is stored here */
 } pending;
 
 static pending pendings[PENDING];

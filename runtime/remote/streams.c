@@ -231,7 +231,7 @@ lvd_status lvd_stream_destroy(lvd_stream *stream) {
     discard_unpushed(s);
     send_close(s->number);
   } else if (!s->request_number || s->refused == LVD_E_ARGUMENT) {
-    /* The host's stream of that name, whose elements have another size, must not wait for another
+    /* The host's stream of that name, with elements of another size, must not wait for another
      * task. */
     lvd_record r = {.kind = LVD_RECORD_LEAVE};
     memcpy(r.name, s->name, sizeof s->name);

@@ -27,8 +27,8 @@ extern "C" {
 
 typedef struct lvd_fiber lvd_fiber;
 
-/* Where a fiber runs (lvd_fiber_options.place): one of these. The running set has the workers whose
- * core has not been removed. */
+/* Where a fiber runs (lvd_fiber_options.place): one of these. The running set has the workers of
+ * cores that have not been removed. */
 #define LVD_ANYWHERE      0u /* the workers of the running set, round-robin */
 #define LVD_HERE          1u /* the caller's worker; from other threads like LVD_ANYWHERE */
 #define LVD_WORKER(index) ((index) + 2u)

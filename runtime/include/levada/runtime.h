@@ -4,8 +4,8 @@
  *
  * Unless stated otherwise, every function here is thread-safe and may be called by any thread that
  * is not a worker. All functions that return an lvd_status return LVD_E_ARGUMENT for a null handle
- * or an index that is out of range. The *running set* has the workers that may run: all whose core
- * has not been reserved. */
+ * or an index that is out of range. The *running set* has the workers that may run: all of cores
+ * that have not been reserved. */
 #ifndef LVD_RUNTIME_H
 #define LVD_RUNTIME_H
 
@@ -70,7 +70,7 @@ LVD_API void lvd_runtime_destroy(lvd_runtime *rt);
  * cannot starve it; otherwise nothing changes. Threads that it creates start in the normal class.
  */
 LVD_API void lvd_thread_set_service_priority(const lvd_runtime *rt);
-/* The real-time priority of service threads of the runtime on whose worker the caller runs; 0: the
+/* The real-time priority of service threads of the runtime that has the caller's worker; 0: the
  * normal class, or the caller is not on a worker. For a library that has a service thread but no
  * runtime handle. */
 LVD_API uint32_t lvd_service_priority(void);

@@ -130,7 +130,7 @@ struct mc_local_endpoint {
   lvd_a32 got;   /* its receive cursor */
   uint32_t next_sending_id, sending_ids_left; /* of the block that was taken from the domain */
   uint32_t deaths;          /* tables->deaths when slots of dead processes were last reclaimed */
-  uint64_t unsettled_slots; /* a bit per slot whose holder is unknown */
+  uint64_t unsettled_slots; /* a bit per slot with an unknown holder */
 };
 
 /* The node that has created it, or had last. Without the lock the endpoint may be deleted, and
@@ -181,13 +181,14 @@ static inline bool mc_channel_peer_is_open(const mc_domain *d, const mc_local_en
  * lock. */
 mcapi_status_t mc_channel_ended(const mc_domain *d, const mc_local_endpoint *local);
 bool mc_is_connected(const mc_domain *d, mcapi_endpoint_t endpoint);
-/* True: an end is still attached to the channel at that index, whose receiver has ended. */
+/* The receiver of the channel at that index has ended. True: an end is still attached to the
+ * channel. */
 bool mc_channel_in_use(const mc_domain *d, uint32_t index);
-/* Resets an end whose other end does not exist or does not name it, unless the end is open: then
+/* Resets an end if its other end does not exist or does not name it, unless the end is open: then
  * its owner has to close it first. With the tables lock. */
 void mc_channel_reset_half_connected(mc_domain *d, mcapi_endpoint_t endpoint);
 void mc_channel_reset(mc_endpoint *e); /* makes it unconnected, and not open */
-/* Before a connect: resets an end that is not open and whose other end has ended. With the tables
+/* Before a connect: resets an end if it is not open and its other end has ended. With the tables
  * lock. */
 void mc_channel_clear_dead_peer(const mc_domain *d, mcapi_endpoint_t e);
 /* Gives up the channel's end, whatever its state. With the tables lock. */
@@ -211,7 +212,7 @@ void mc_broadcast_close(mc_domain *d, mcapi_endpoint_t endpoint);
 
 /* ---- held_packets.c -------------------------------------------------------------------------- */
 
-/* Adds `l`, whose buffers `node` holds. With the endpoint's lock. */
+/* Adds `l`; `node` holds its buffers. With the endpoint's lock. */
 void mc_detached_add(mc_detached *l, const mc_local_node *node);
 /* False: the caller holds no such buffer of a closed end. */
 bool mc_detached_release(const mc_local_node *self, const void *buffer, bool only_test);

@@ -3,8 +3,8 @@
  * which marks it as connected; each receiver names the sender as its peer and has a receiver index.
  *
  * Receivers join and leave individually. After the sender's end is closed, it becomes free when the
- * last receiver has closed. A sender whose connecting process died half-way has no receiver, and
- * can be connected again. */
+ * last receiver has closed. If the process that connects a sender dies half-way, the sender has no
+ * receiver and can be connected again. */
 #include "../transport/transport.h"
 
 #include <levada/mcapi_ext.h>

@@ -39,7 +39,7 @@ bool mc_channel_in_use(const mc_domain *d, uint32_t index) {
   return to && mc_index(to) == index;
 }
 
-/* True also for an open end whose peer has ended. */
+/* True also for an open end after its peer has ended. */
 bool mc_is_connected(const mc_domain *d, mcapi_endpoint_t e) {
   mcapi_endpoint_t peer = lvd_load_acquire_u32(&record(d, e)->peer);
   bool open = lvd_load_acquire_u32(&record(d, e)->state) & MC_END_OPENED;
@@ -245,8 +245,9 @@ bool mc_channel_cancel_open(mc_request *r, mcapi_status_t why) {
   return pending;
 }
 
-/* Opens an end whose peer has ended: what the peer sent is still received. If it sent nothing, the
- * end becomes free, as if it had never been connected. With the tables lock and the endpoint's. */
+/* Opens an end after its peer has ended: what the peer sent is still received. If it sent nothing,
+ * the end becomes free, as if it had never been connected. With the tables lock and the
+ * endpoint's. */
 static bool open_after_peer(mc_domain *d, mc_local_endpoint *local, mc_endpoint *mine,
                             uint32_t role) {
   local->channel.role = role;

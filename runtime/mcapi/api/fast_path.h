@@ -4,8 +4,9 @@
  * create no request. In every other case, errors included, they change nothing, and the caller
  * takes the slow path (request.c).
  *
- * Each is one function with everything inlined, in the file whose internals it uses (shm_channel.c,
- * shm_queue.c): between two near cores a message takes as long as some ten function calls. */
+ * Each is one function with everything inlined, in the file with the internals that it uses
+ * (shm_channel.c, shm_queue.c): between two near cores a message takes as long as some ten function
+ * calls. */
 #ifndef LVD_MCAPI_FAST_PATH_H
 #define LVD_MCAPI_FAST_PATH_H
 

@@ -42,7 +42,7 @@ static mc_local_node *own_node(uint32_t *active) {
   return n;
 }
 
-/* The caller's active node. A caller whose own node has ended has none. */
+/* The caller's active node. A caller has none after its own node has ended. */
 static mc_local_node *current_node(uint32_t *active) {
   mc_local_node *n = own_node(active);
   if (n) return *active % 2 && lvd_load_acquire_u32(&n->active) == *active ? n : NULL;

@@ -265,7 +265,7 @@ static void killed_one(void) {
   kill_other();
   nap(150);
   C(msg_send)(mine, to, b, 1, CONFORM_URGENT, &s);
-  choice("a message to a node whose process has been killed", s);
+  choice("a message to a node of a process that has been killed", s);
   IS(s != MCAPI_ERR_GENERAL, "it does not hang");
   end();
 }

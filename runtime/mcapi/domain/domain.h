@@ -256,7 +256,7 @@ typedef struct mc_mapped_endpoint {
 
 struct mc_domain {
   mcapi_domain_t number;
-  int64_t group;       /* ID of the group whose members share it; negative: the user's own */
+  int64_t group;       /* ID of the group that shares it; negative: the user's own */
   uint32_t node_count; /* nodes of this process */
   int directory, file, fifo;
   mc_tables *tables;
@@ -267,7 +267,7 @@ struct mc_domain {
   lvd_os_mutex lock;         /* of listeners, views, `others`, and of mapping endpoints */
   lvd_os_thread *notifier;
   lvd_a32 stop;
-  lvd_a32 notifier_priority; /* real-time: that of the workers whose fibers it wakes */
+  lvd_a32 notifier_priority; /* real-time: that of the workers of fibers that it wakes */
   uint32_t joins;            /* tables->joins, as the notifier has last read it */
   lvd_a64 next_sending_id;
   mc_listener *listeners;
@@ -343,7 +343,7 @@ enum { MC_SPIN_US = 50 }; /* microseconds a thread polls before it sleeps, by de
 lvd_status mc_wait(mc_local_node *node, bool (*is_ready)(void *argument),
                    void (*arm)(void *argument), void *argument, uint32_t spin_us,
                    int64_t timeout_ns);
-/* Arms `l`, whose wait_point has a waiter of its own, for one notification; or disarms it. */
+/* Arms `l` for one notification, or disarms it. The wait_point of `l` has a waiter of its own. */
 void mc_listener_arm(mc_listener *l, bool listens);
 void mc_wake_fibers(mc_domain *d);
 

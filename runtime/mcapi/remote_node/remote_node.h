@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Protocol between an MCAPI node behind a memory window and its agent (levada/mcapi_window.h): a
- * call, then its reply. Each is a header and lines of data, in two streams whose names end with the
- * agent's number. This header needs no operating system. */
+ * call, then its reply. Each is a header and lines of data, in two streams with names that end with
+ * the agent's number. This header needs no operating system. */
 #ifndef LVD_MCAPI_REMOTE_NODE_H
 #define LVD_MCAPI_REMOTE_NODE_H
 

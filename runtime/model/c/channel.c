@@ -30,7 +30,7 @@ static bool bell_wake(lvd_waiter *self) {
   return true;
 }
 
-/* A channel of 4-byte elements whose cursors stand at `start`. */
+/* A channel of 4-byte elements, with its cursors at `start`. */
 model_channel *model_make(uint32_t slots, uint32_t capacity, uint32_t consumers, uint32_t start,
                           uint32_t fenced) {
   model_channel *m = calloc(1, sizeof *m);

@@ -8,7 +8,7 @@
 void model_begin(model_world *m) { (void)m; }
 
 static uint32_t put_one(model_world *m, uint32_t v) {
-  /* Not by lvd_stream_put, which looks at the handle before it asks whose it is. */
+  /* Not by lvd_stream_put, which looks at the handle before it claims the end. */
   lvd_status status = lvd_stream_wait_room(m->stream, 1, -1);
   if (status != LVD_OK) return status;
   *(uint32_t *)lvd_put_span(&m->stream->producer) = v;

@@ -154,7 +154,7 @@ model_world *model_make(void) {
   return m;
 }
 
-/* A thread works for one side: whose ends it has, it finds by that. */
+/* A thread works for one side; that tells which side's ends it has. */
 static lvd_worker sides[2];
 static model_side *on(model_world *m, uint32_t side) {
   lvd_os_set_self(&sides[side]);

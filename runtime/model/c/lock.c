@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The lock of MCAPI's endpoints for the checker, with a plain word inside. All threads of a check
- * have one mark, so each says whose it is. */
+ * have one mc_thread_mark, so each passes a mark of its own. */
 #include "mcapi/domain/owner_lock.h"
 
 #include <stdlib.h>

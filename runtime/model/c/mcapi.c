@@ -2,7 +2,7 @@
 /* Three processes of an MCAPI domain for the checker, in one address space: each has a domain of
  * its own (by another number), and all have the same file. Of the operating system there is here
  * what they ask for: the file, locks that end with their holder, bells with names, and the news of
- * a death. A process has one node, whose place in the table is its own. */
+ * a death. A process has one node, with a place of its own in the table. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ void model_sleep(uint32_t bell);
 
 /* A process is known by 1 + its number: its file, its domain. */
 typedef struct model_world {
-  lvd_a32 lock[LOCKS]; /* 1 + whose */
+  lvd_a32 lock[LOCKS]; /* 1 + the holder's number */
   lvd_a32 gone[PROCESSES];
   lvd_a32 told[PROCESSES]; /* of a death */
   mc_domain *domain[PROCESSES];

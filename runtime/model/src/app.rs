@@ -78,9 +78,9 @@ struct App {
 }
 
 impl App {
-    /// A loaded application, on a runtime whose threads are about to begin. `others`: threads of the
-    /// check apart from its first. All orders are tried from `explore` to `destroy`, and one order only
-    /// before and after.
+    /// A loaded application, on a runtime with threads that are about to begin. `others`: threads of
+    /// the check apart from its first. All orders are tried from `explore` to `destroy`, and one order
+    /// only before and after.
     fn new(library: &Library, barrier: Barrier, workers: u32, others: usize, net: Net) -> App {
         loom::stop_exploring();
         shadow::begin(2 + workers as usize + others, 0, barrier);

@@ -146,7 +146,7 @@ fn closes(library: &Library, barrier: Barrier) {
     puts_and_ends(library, barrier, |c, m| c.close(m, CHILD));
 }
 
-/// The same, but it lets go of the stream altogether, whose memory it has mapped.
+/// The same, but it has mapped the stream's memory, and lets go of the stream altogether.
 fn frees(library: &Library, barrier: Barrier) {
     puts_and_ends(library, barrier, |c, m| {
         assert_eq!(c.destroy(m, CHILD), OK);

@@ -42,7 +42,7 @@ const USAGE: &str = "usage: levada-model [--docs] [--soak] [--checks-only] [--tr
   --checks-only  no mutants
   --docs         update the table of the checks in README.md, and run nothing
   --trace        show what happened in executions that fail
-  --only TEXT    checks, or mutants by file and function, whose names contain TEXT (several: A|B)";
+  --only TEXT    checks, or mutants by file and function, with TEXT in their names (several: A|B)";
 
 /// Number of processes that share the work. (Threads would contend: every execution maps and unmaps
 /// the stacks of its coroutines.)
@@ -372,7 +372,7 @@ fn one_mutant(
     (text, kept.is_none())
 }
 
-/// Runs the checks on a mutant, whose sources are in `tree`, until one fails.
+/// Runs the checks on a mutant until one fails. Its sources are in `tree`.
 fn try_mutant(
     options: &Options,
     suites: &[&'static Suite],

@@ -317,7 +317,7 @@ fn burier_dies<const AT: usize>(library: &Library, barrier: Barrier) {
     assert_eq!(c.try_send(e, 1), c.status_peer());
 }
 
-/// An endpoint whose process has died has not been deleted: a sender to it gets the status.
+/// An endpoint of a process that has died has not been deleted: a sender to it gets the status.
 fn died_not_deleted(library: &Library, barrier: Barrier) {
     let c = domain(library, barrier, 2, 3);
     c.am(1);
@@ -351,7 +351,7 @@ fn second_death(library: &Library, barrier: Barrier) {
     assert_eq!(got + c.try_receive(e), 102, "once");
 }
 
-/// A sender waits for room at an endpoint whose process dies: its own notifier tells it.
+/// A sender waits for room at an endpoint of a process that dies: the sender's own notifier tells it.
 fn told(library: &Library, barrier: Barrier) {
     let c = domain(library, barrier, 3, 2);
     c.am(1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Checks of stealing (src/fork/steal.c) and of what stands on top of forks (src/fork/parallel_for.c), with the
-//! runtime's own workers: no worker sleeps while a fork is public, a worker whose place a thread has
-//! steps back and comes back, what is abandoned is not touched any more, what is cancelled does not
-//! begin. The deque itself is fork.rs's.
+//! runtime's own workers: no worker sleeps while a fork is public, a worker steps back while a thread
+//! has its place and then comes back, what is abandoned is not touched any more, what is cancelled
+//! does not begin. The deque itself is fork.rs's.
 
 use crate::check::{Barrier, Check, all, check, spawn};
 use crate::harness;
@@ -110,7 +110,7 @@ fn wakes_twice(library: &Library, barrier: Barrier) {
     wakes(library, barrier, 2);
 }
 
-/// A worker in whose place a thread computes does not steal; when the thread ends, it does.
+/// A worker does not steal while a thread computes in its place; when the thread ends, it does.
 fn steps_back(library: &Library, barrier: Barrier) {
     let own = Calls::of(library);
     let world = World::new::<Role>(library, barrier, 2, 1, NONE, &[]);

@@ -12,7 +12,7 @@ pub struct Suite {
     pub name: &'static str,
     /// The files that are compiled, relative to the runtime's folder: the harness and shipped sources.
     pub compiled: &'static [&'static [&'static str]],
-    /// The sources whose orders are mutated, relative to the runtime's folder. One that several
+    /// The sources in which orders are mutated, relative to the runtime's folder. One that several
     /// suites name is mutated once, and tried in each.
     pub sources: &'static [&'static str],
     pub checks: &'static [Check],
@@ -341,7 +341,7 @@ const HELD: &str = "the barriers of pausing and of the worker's turns seem to or
 
 const TOLD: &str = "a process that has a handle has received it, which orders";
 
-/// Of a slot whose sender has posted it, and not recorded that yet, when its receiver dies.
+/// Of a slot that its sender has posted, without having recorded that yet, when its receiver dies.
 const BETWEEN: &str = "needs a slot used again under a stale view of the heads: more preemptions than its checks have";
 
 const NODES_END: &str =

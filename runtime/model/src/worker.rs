@@ -190,7 +190,7 @@ fn stuck(library: &Library, barrier: Barrier) {
     world.stop(workers);
 }
 
-/// The same on one worker, whose actors need no barrier among themselves; the thread that started the
+/// The same on one worker: its actors need no barrier among themselves; the thread that started the
 /// application may be the last to leave.
 fn stuck_near(library: &Library, barrier: Barrier) {
     let world = World::new(library, barrier, 2, 1, 2, 0);

@@ -53,7 +53,7 @@ static void set_group_mode(int directory, int fd) {
   (void)n;
 }
 
-/* Parses /etc/group, whose lines are NAME:PASSWORD:ID:MEMBERS. */
+/* Parses /etc/group; its lines are NAME:PASSWORD:ID:MEMBERS. */
 static bool parse_group(const char *line, const char *name, unsigned long *number) {
   size_t length = strlen(name);
   for (; line; line = (line = strchr(line, '\n')) ? line + 1 : NULL) {
@@ -196,9 +196,9 @@ bool lvd_os_file_lock_acquire(int file, uint32_t number, bool wait) {
   struct flock l = range(F_WRLCK, number, 1);
   while (lvd_sys_fcntl_lock(file, wait ? F_SETLKW : F_SETLK, &l) != 0) {
     if (errno == EINTR) continue;
-    /* The system takes all threads of a process for one holder. So two processes whose threads wait
-     * for one lock of the other
-     *      look like a deadlock, and are none. ENOLCK: out of memory, perhaps temporarily. */
+    /* The system takes all threads of a process for one holder. So two processes, each with a
+     * thread that waits for a lock of the other, look like a deadlock, and are none. ENOLCK: out of
+     * memory, perhaps temporarily. */
     if (!wait || (errno != EDEADLK && errno != ENOLCK)) return false;
     sleep_1_ms();
   }

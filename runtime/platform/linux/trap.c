@@ -158,8 +158,8 @@ static bool is_syscall(const ucontext_t *context) {
   return (next[0] == 0x0F && next[1] == 0x05) || (next[0] == 0xCD && next[1] == 0x80);
 }
 
-/* System calls that are restarted after a signal and wait for others, and whose callers handle
- * EINTR. A futex wait of a lock tries again; one of a semaphore fails. */
+/* System calls that are restarted after a signal and wait for others; their callers handle EINTR.
+ * A futex wait of a lock tries again; one of a semaphore fails. */
 static bool may_return_eintr(greg_t call) {
   const greg_t all[] = {SYS_read,    SYS_readv,    SYS_write,   SYS_writev,   SYS_open,
                         SYS_openat,  SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_sendto,

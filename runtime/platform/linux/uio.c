@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Memory shared with a processor that this system does not run: the first map of a UIO device,
- * whose interrupt signals this side; or a range of /dev/mem, without an interrupt. */
+/* Memory shared with a processor that this system does not run: the first map of a UIO device, with
+ * an interrupt that signals this side; or a range of /dev/mem, without an interrupt. */
 #include "../text.h"
 #include "device.h"
 #include "syscall.h"

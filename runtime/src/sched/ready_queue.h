@@ -158,7 +158,8 @@ static inline uint32_t competes_with_light(uint32_t ready) {
   return ready & (ready & RESERVED_BIT ? READY_BIT : READY_BIT | YIELDED_BIT);
 }
 
-/* Chooses the queue whose first entity runs next, by its index; at least one is not empty. */
+/* Chooses the queue from which the first entity runs next, by its index; at least one is not
+ * empty. */
 static inline uint32_t lvd_ready_pick_queue(const lvd_worker *w) {
   uint32_t level = lvd_queue_top(w) / LVD_Q_CLASSES, first = level * LVD_Q_CLASSES;
   uint32_t ready = lvd_ready_of_level(w, first);

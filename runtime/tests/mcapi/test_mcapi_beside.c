@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Several domains: one is cleaned while messages pass through it; a file with another layout that
- * is in use; and many domains in one process, whose numbers differ only in high bits. */
+ * is in use; and many domains in one process, with numbers that differ only in high bits. */
 #include "test_mcapi.h"
 
 #include <levada/mcapi_observe.h>

@@ -22,7 +22,7 @@ static lvd_os_queue queue_of(mcapi_endpoint_t e, bool channel) {
   return q;
 }
 
-/* Random bytes, or a header whose words are random or nearly valid. */
+/* Random bytes, or a header with words that are random or nearly valid. */
 static void throw_in(const lvd_os_queue *q, mcapi_endpoint_t to, mcapi_endpoint_t from) {
   unsigned char piece[256];
   pmq_head head = {0};

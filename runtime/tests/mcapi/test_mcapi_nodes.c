@@ -46,7 +46,7 @@ void test_mcapi_node_again(void) {
   CHECK_EQ(pthread_join(other, NULL), 0);
 }
 
-/* A caller whose node has ended does not use another's node, and cannot end it. */
+/* After its node has ended, a caller does not use another's node, and cannot end it. */
 void test_mcapi_end_twice(void) {
   pthread_t other;
   mcapi_status_t t;

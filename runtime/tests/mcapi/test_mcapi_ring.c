@@ -33,7 +33,7 @@ static void set(mcapi_endpoint_t e, mcapi_uint_t attribute, mcapi_uint_t value) 
 static mcapi_pktchan_send_hndl_t out;
 static mcapi_pktchan_recv_hndl_t in;
 
-/* A channel whose sender does not wait for room. */
+/* A channel with a sender that does not wait for room. */
 static void open_channel(void) {
   mcapi_endpoint_t from = endpoint_at(1), to = receiver = endpoint_at(2);
   set(from, MCAPI_ENDP_ATTR_MEMORY_TYPE, MCAPI_ENDP_ATTR_FAIL_ON_MEM_LIMIT);

@@ -249,7 +249,7 @@ static void a_node(void) {
 
 void test_mcapi_closed_streams(void) {
   test_domain();
-  node_is(7); /* another process of the domain, whose start and death are noticed */
+  node_is(7); /* another process of the domain; its start and death are noticed */
   node_ends();
   in_each_set(a_node);
 }

@@ -154,7 +154,7 @@ static void drop(pmq_endpoint *o, pmq_assembly **at) {
   free(p);
 }
 
-/* Drops incomplete messages whose sender has ended. */
+/* Drops incomplete messages of senders that have ended. */
 static void drop_abandoned(mc_domain *d, pmq_endpoint *o) {
   for (pmq_assembly **at = &o->partial; *at;)
     if (mc_endpoint_exists(d, (*at)->head.from))

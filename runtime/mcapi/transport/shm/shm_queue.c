@@ -86,8 +86,8 @@ static uint32_t spread_offset(const mc_mapped_endpoint *p, size_t size) {
 }
 
 /* Chooses the slot at which the next search begins, and prefetches its lines, which the receiver
- * has read. The search stays within a few slots, whose lines are in near caches, unless those are
- * occupied. */
+ * has read. The search stays within a few slots unless those are occupied: their lines are in near
+ * caches. */
 static void prefetch_next_slot(mc_mapped_endpoint *p, uint32_t n, uint32_t slots, size_t size) {
   mc_queue *q = p->queue;
   uint32_t next = n + 1;

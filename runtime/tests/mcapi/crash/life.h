@@ -72,7 +72,7 @@ mcapi_endpoint_t make(mcapi_port_t port);
 mcapi_endpoint_t get(mcapi_node_t node, mcapi_port_t port);
 void finish(mcapi_request_t *r); /* waits until it has succeeded */
 void end_life(void);             /* mcapi_finalize, the last call */
-/* Deletes an endpoint whose channel has ended. */
+/* Deletes an endpoint after its channel has ended. */
 void put_away(mcapi_endpoint_t endpoint);
 
 #endif
