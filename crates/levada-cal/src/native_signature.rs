@@ -171,8 +171,7 @@ fn definition(text: &str, name: &str) -> Option<Definition> {
     found
 }
 
-/// Result and parameters of the function whose name stands at `at`, if it is defined there, and not
-/// for its file alone.
+/// Result and parameters of the function named at `at`, if it is defined there, and not for its file alone.
 fn parts(text: &str, at: usize, name: &str) -> Option<(String, Vec<String>)> {
     let before = text[..at].rsplit([';', '{', '}']).next()?;
     let rows = before.rsplit('\n');

@@ -312,7 +312,7 @@ mod tests {
         assert!(headers.all(|h| !h.1.contains("lvd_app_progress")));
     }
 
-    /// Except those that a host sets, whose names begin with `levada.`.
+    /// Except those that a host sets: their names begin with `levada.`.
     #[test]
     fn every_option_of_the_built_in_natives_is_listed() {
         let headers = || HEADERS.iter().map(|h| h.1);

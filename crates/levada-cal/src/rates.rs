@@ -486,7 +486,7 @@ impl Sources {
     }
 }
 
-/// The number of firings of a source whose only action counts up to a constant.
+/// The number of firings of a source with only one action, which counts up to a constant.
 fn counted(actor: &Actor) -> Option<Vec<u64>> {
     let ([action], true) = (&actor.actions[..], actor.initializers.is_empty()) else {
         return None;

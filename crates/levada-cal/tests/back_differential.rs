@@ -757,8 +757,8 @@ fn operators_mean_the_same_wherever_they_are_computed() {
     );
 }
 
-/// Expressions whose results are known, with constants, parameters that have a default and variables,
-/// of which some never change.
+/// Expressions with known results. Their operands are constants, parameters that have a default, and variables, of
+/// which some never change.
 #[test]
 fn constants_and_parameters_give_what_variables_do() {
     let rows = [

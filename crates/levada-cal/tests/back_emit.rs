@@ -277,7 +277,7 @@ fn all_features_compile_without_warnings() {
         if path.extension().is_none_or(|e| e != "cal") {
             continue;
         }
-        // Units and actors whose parameters have no defaults are not for this test.
+        // Units, and actors with parameters that have no defaults, are not for this test.
         let Some(actor) = ws.instantiate(class, &[], SPAN, &mut diags) else {
             continue;
         };

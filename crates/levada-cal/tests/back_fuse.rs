@@ -410,7 +410,8 @@ fn a_standstill_stays_one() {
     assert!(seen[0] > 20 && seen[1] > 20, "{seen:?}");
 }
 
-/// An actor whose second input ends does not wait for room, but its producer does. If they were merged, none would.
+/// An actor with a second input that ends does not wait for room, but its producer does. If they were merged, none
+/// would.
 #[test]
 fn one_that_waits_for_another_stays_by_itself() {
     let mut net = network(

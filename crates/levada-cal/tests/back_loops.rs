@@ -21,7 +21,7 @@ const SINK: &str = "actor Sink () int(size=64) X ==> :
   end
 end";
 
-/// What the network whose C this is prints.
+/// What the network with this C code prints.
 fn compiled(folder: &Folder, runner: &Path, name: &str, text: &str) -> String {
     let flags = ["-std=c17", "-O3", "-fPIC", "-shared", "-D_GNU_SOURCE"];
     let (c, so) = (

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Firing sequences, whose order is known beforehand, and table-driven decoding of variable-length codes. Whatever
+//! Firing sequences, in an order known beforehand, and table-driven decoding of variable-length codes. Whatever
 //! the channels hold, the output equals the interpreter's.
 //!
 //! Verified with faulty code: a sequence that continues where an element decides, one that skips an action about
@@ -26,7 +26,7 @@ const SINK: &str = "actor Sink () int(size=64) X ==> :
   end
 end";
 
-/// What the network whose C this is prints.
+/// What the network with this C code prints.
 fn compiled(folder: &Folder, runner: &Path, name: &str, text: &str) -> Vec<String> {
     let file = |end: &str| folder.0.join(format!("{name}.{end}"));
     std::fs::write(file("c"), text).unwrap();

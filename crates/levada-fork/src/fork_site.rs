@@ -29,7 +29,7 @@ pub struct Site {
     /// For each argument that is a string literal: the literal. It is written in the call instead of stored in the
     /// record, since compilers check format strings only there.
     literals: Vec<Option<String>>,
-    /// For each argument whose type has constant members: a name for that type. Such a value is stored as bytes, since
+    /// For each argument of a type with constant members: a name for that type. Such a value is stored as bytes, since
     /// a record with a member of that type could not be assigned to.
     constant: Vec<Option<String>>,
     /// The typedefs of these names.
@@ -244,7 +244,7 @@ fn unnamed(why: Unnamed, what: &str, at: Range) -> Box<Refusal> {
         Unnamed::Variable => refusal(
             "fork-variable-type",
             at,
-            format!("{what} has a type whose size is computed at run time"),
+            format!("{what} has a type with a size that is computed at run time"),
             "the function that another worker runs cannot know this size",
             "pass a pointer to the first element, and the size".into(),
         ),

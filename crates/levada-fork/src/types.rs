@@ -96,7 +96,7 @@ pub enum Values {
 
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// `None`: an anonymous struct or union, whose members are members of this one.
+    /// `None`: an anonymous struct or union; its members are members of this one.
     pub name: Option<String>,
     pub ty: Type,
 }

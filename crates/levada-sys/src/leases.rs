@@ -19,7 +19,7 @@ impl Leases {
         Ok(Leases(()))
     }
 
-    /// The leases of all cores whose lease was ever held; empty if this process does not take part.
+    /// The leases of all cores with a lease that was ever held; empty if this process does not take part.
     pub fn read() -> Vec<LeaseCore> {
         let mut cores: Vec<LeaseCore> = Vec::new();
         loop {

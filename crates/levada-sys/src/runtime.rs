@@ -181,7 +181,7 @@ impl Runtime {
         Status(unsafe { ffi::lvd_core_release(self.raw(), worker) }).check()
     }
 
-    /// The workers whose core is in the running set.
+    /// The workers with their core in the running set.
     pub fn available_workers(&self) -> Vec<u32> {
         let available = |&w: &u32| self.worker_counters(w).is_ok_and(|c| c.available);
         (0..self.workers()).filter(available).collect()

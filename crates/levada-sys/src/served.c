@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A unit whose procedures are called from a command line, with files as the other ends of its streams. The unit has an
+/* Calls of a unit's procedures from a command line, with files as the other ends of its streams. The unit has an
  * application of its own; during a call, each file has a thread that copies. In C, since the functions of streams are
  * inline and Rust cannot call them. */
 #include <levada/process.h>

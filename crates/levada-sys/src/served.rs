@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A unit of its own whose procedures are called one at a time, with files as the ends of its streams (served.c).
+//! A unit of its own, for calls of its procedures one at a time, with files as the ends of its streams (served.c).
 
 use crate::{Error, Status, ffi, machine};
 use std::ffi::{CStr, CString, c_int};

@@ -95,7 +95,7 @@ fn declarations_match_the_headers() {
     }
 }
 
-/// The numbers that a C program prints whose `main` is `body`, with the public headers included.
+/// The numbers that a C program with `body` as its `main` prints; it includes the public headers.
 fn printed(body: &str) -> Vec<usize> {
     let dir = std::env::temp_dir().join(format!("levada-layout-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();

@@ -201,7 +201,7 @@ fn clean_keeps_live_nodes_of_a_domain_with_a_dead_one() {
     assert_eq!(status, SUCCESS);
 }
 
-/// This includes nodes whose remains other processes have already removed.
+/// This includes nodes with remains that other processes have already removed.
 fn watch_shows_nodes_that_have_left() {
     let number = domain(2);
     let name = number.to_string();

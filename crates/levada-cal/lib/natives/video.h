@@ -87,7 +87,7 @@ static void video_open(video *v, const int32_t *w, const int32_t *h, const char 
   if (strcmp(name, "-") && !is_special(name) && !ends_with(name, ".y4m") && !v->raw)
     refuse("video is written as .y4m or .yuv, and %s is not named so", name);
   if (!format && !v->raw)
-    refuse("a .y4m video cannot hold pictures whose planes have these sizes (%dx%d, %dx%d, "
+    refuse("a .y4m video cannot hold pictures with planes of these sizes (%dx%d, %dx%d, "
            "%dx%d): write pictures instead",
            w[0], h[0], w[1], h[1], w[2], h[2]);
   if (rate && !read_rate(rate, &frames, &seconds))

@@ -197,7 +197,7 @@ impl<'a> Frame<'_, 'a> {
                     source.data.borrow()[source.offset..source.offset + n].to_vec();
                 let mut data = target.data.borrow_mut();
                 for (k, v) in values.into_iter().enumerate() {
-                    // The same position in the target, whose rows may be longer.
+                    // The same position in the target; its rows may be longer.
                     let (mut rest, mut at, mut stride) = (k, 0, 1);
                     for (f, t) in fd.iter().zip(&td).rev() {
                         at += rest % *f as usize * stride;

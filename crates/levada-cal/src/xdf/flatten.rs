@@ -17,8 +17,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Maximum number of actors: the runtime's default. Bounds the expansion of nested networks, whose number of actors can
-/// grow exponentially with the nesting.
+/// Maximum number of actors: the runtime's default. Bounds the expansion of nested networks, since the number of actors
+/// can grow exponentially with the nesting.
 const INSTANCES_MAX: usize = 65536;
 /// Maximum nesting of networks.
 const NESTING_MAX: usize = 64;

@@ -569,7 +569,7 @@ impl Expressions {
         }
     }
 
-    /// The same of variables, whose values come from a channel.
+    /// The same of variables; their values come from a channel.
     pub fn computed(&self) -> Program {
         let (source, main) = (self.name("Source"), self.name("Main"));
         let ports = |kind: &str| -> Vec<String> {

@@ -5,7 +5,7 @@
 use super::{Maker, Pattern, Port, Ty, Var};
 use std::fmt::Write;
 
-/// A function whose result is a list: of which elements, and how many.
+/// A function that returns a list: of which elements, and how many.
 #[derive(Clone)]
 pub struct ListFunction {
     name: String,
@@ -254,7 +254,7 @@ impl Maker {
         true
     }
 
-    /// A small actor of one way in and one way out, whose rates are known.
+    /// A small actor of one way in and one way out, with known rates.
     pub fn small(&mut self, name: &str, input: &Port, output: &Port) -> String {
         let (inputs, outputs) = (std::slice::from_ref(input), std::slice::from_ref(output));
         let mut out = self.begin(name, inputs, outputs);

@@ -49,7 +49,7 @@ pub struct Edit {
 /// The code that is generated for a fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// A fork, whose call another worker may take.
+    /// A fork: another worker may take its call.
     Parallel,
     /// The block, and then the call.
     Serial,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The code that keeps the order of evaluation: sequences, whose steps are computed into variables, and left sides of
-//! assignments, whose addresses are computed before the fork.
+//! The code that keeps the order of evaluation: the steps of sequences are computed into variables, and the addresses
+//! of left sides of assignments are computed before the fork.
 
 use super::{Instead, Piece, What, Writer, text};
 use crate::parse::{Access, Kept, Place, Range};

@@ -131,8 +131,8 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// Marks the forks whose result is the value of an expression that is not used. They are written so that the
-    /// compiler does not warn about an unused variable.
+    /// Marks the forks that give an expression its value, which is not used. They are written so that the compiler does
+    /// not warn about an unused variable.
     pub(super) fn unused(&mut self, e: &Expr) {
         match &e.kind {
             ExprKind::Fork(fork) => self.out.forks[*fork].unused = true,

@@ -68,7 +68,7 @@ pub struct Fork {
     pub hidden: Rc<HashSet<String>>,
     /// The statement ends with the block, without a semicolon.
     pub closes: bool,
-    /// The fork is an operand whose value is not used.
+    /// The fork is an operand, and its value is not used.
     pub unused: bool,
 }
 
@@ -182,7 +182,7 @@ pub struct Jump {
     pub comma: bool,
     /// `return` with an expression, in a function without a result.
     pub void: bool,
-    /// The forks whose blocks are left, the innermost first.
+    /// The forks of the blocks that are left, the innermost first.
     pub forks: Vec<usize>,
     /// The result type of the function.
     pub result: Option<Type>,
@@ -267,7 +267,7 @@ enum Around {
 struct Goto {
     label: String,
     range: Range,
-    /// The forks whose blocks contain it, the outermost first.
+    /// The forks of the blocks that contain it, the outermost first.
     forks: Vec<usize>,
     hidden: Rc<HashSet<String>>,
 }
@@ -275,13 +275,13 @@ struct Goto {
 #[derive(Debug)]
 struct Label {
     at: usize,
-    /// The forks whose blocks contain it, the outermost first.
+    /// The forks of the blocks that contain it, the outermost first.
     forks: Vec<usize>,
     /// Several blocks have a local label of this name.
     twice: bool,
 }
 
-/// The function whose body is being read.
+/// The function, while its body is being read.
 #[derive(Debug, Default)]
 struct Body {
     name: String,
@@ -289,7 +289,7 @@ struct Body {
     around: Vec<Around>,
     gotos: Vec<Goto>,
     labels: HashMap<String, Label>,
-    /// Labels whose address is taken, and the token where it is.
+    /// Labels of which the address is taken, and the token where it is.
     addressed: Vec<(String, usize)>,
     /// The function is nested in another one.
     nested: bool,
@@ -303,7 +303,7 @@ struct Body {
     valued: bool,
     /// Each `*` that follows the block of a fork.
     stars: Vec<usize>,
-    /// Variables whose address is taken somewhere in the function.
+    /// Variables of which the address is taken somewhere in the function.
     taken: HashSet<String>,
 }
 

@@ -42,8 +42,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Refuses an expression whose value may be the address of a compound literal in it. A sequence is a block, and the
-    /// literal's object ends with the block.
+    /// Refuses an expression if its value may be the address of a compound literal in it. A sequence is a block, and
+    /// the literal's object ends with the block.
     fn check_literals(&mut self, e: &Expr) {
         if let Some(literal) = self.literal_given(e) {
             self.refuse_literal(literal);
@@ -64,7 +64,7 @@ impl Parser<'_> {
         });
     }
 
-    /// The compound literal whose address may be the value of an expression, or a part of the value.
+    /// The compound literal of which the address may be the value of an expression, or a part of the value.
     fn literal_given(&self, e: &Expr) -> Option<Range> {
         match &e.kind {
             ExprKind::Compound(ty, elements) => match &**types::resolve(ty) {
@@ -106,7 +106,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The compound literal whose address an expression may assign to a variable.
+    /// The compound literal of which an expression may assign the address to a variable.
     fn literal_assigned(&self, e: &Expr) -> Option<Range> {
         match &e.bare().kind {
             ExprKind::Assign { right, .. } => self.literal_given(right),
@@ -465,7 +465,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The names whose address these tokens may take. There may be too many.
+    /// The names of which these tokens may take the address. There may be too many.
     pub(super) fn taken(&self, tokens: std::ops::Range<usize>) -> HashSet<String> {
         self.names_where(tokens, |p, before, _| {
             before.is_some_and(|b| p.punct_at(b, "&"))

@@ -329,7 +329,7 @@ impl Default for SourceHold {
     }
 }
 
-/// The error of a replacement whose old version has not ended within [`STOP_TIMEOUT`].
+/// The error of a replacement if the old version has not ended within [`STOP_TIMEOUT`].
 fn still_ending(name: &str, program: bool) -> Refusal {
     let what = if program {
         format!("{name} was asked to exit and is still running after {STOP_TIMEOUT:?}")

@@ -76,7 +76,7 @@ pub(crate) fn prepare_load(
             .into());
     }
     let kind = match (prepared.program, request.isolate) {
-        (true, _) => Some("a C program, whose forks and procedures run on all"),
+        (true, _) => Some("a C program: its forks and procedures run on all"),
         (_, true) => Some("isolated: its own process has workers on all"),
         _ => None,
     };

@@ -51,7 +51,7 @@ const OF_INSTRUCTIONS: [c_int; 6] = [
     libc::SIGSYS,
 ];
 
-/// All signals whose default action ends the process.
+/// All signals with a default action that ends the process.
 const SIGNALS: [c_int; 18] = [
     libc::SIGABRT,
     OF_INSTRUCTIONS[0],
@@ -472,7 +472,7 @@ fn memory_is_full() -> bool {
     most != libc::RLIM_INFINITY && is_full(pages.saturating_mul(page.max(0) as u64), most)
 }
 
-/// A line of text that is built without the allocator, whose lock may be held.
+/// A line of text that is built without the allocator, since the allocator's lock may be held.
 struct Line {
     text: [u8; 192],
     used: usize,

@@ -148,7 +148,7 @@ fn for_each_descriptor(mut call: impl FnMut(RawFd)) {
     }
 }
 
-/// Is this a socket at that address, or a connection to one whose address has `isolated` in it?
+/// Is this a socket at that address, or a connection to one with `isolated` in its address?
 fn is_own_socket(fd: RawFd, address: &[u8], isolated: &[u8]) -> bool {
     let mut path = [0; PATH];
     let mut is_so = |ask, so: &dyn Fn(&[u8]) -> bool| {

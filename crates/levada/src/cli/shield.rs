@@ -20,7 +20,7 @@ pub struct RaiseArgs {
     /// The cores, such as 3 or 2,3 or 4-7
     #[arg(value_name = "CORES")]
     pub cores: Option<CoreSet>,
-    /// Choose this number of cores: those whose load is the cheapest to move
+    /// Choose this number of cores: those with the load that is cheapest to move
     #[arg(
         long = "cores",
         value_name = "N",
@@ -82,7 +82,7 @@ pub enum ShieldCommand {
     Status(ShieldStatusArgs),
     /// End a shield; its program continues
     Release(ShieldReleaseArgs),
-    /// Restore what a shield has changed whose processes were all killed
+    /// Restore what a shield has changed, after all of its processes were killed
     Restore(ShieldRestoreArgs),
 }
 

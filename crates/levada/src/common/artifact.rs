@@ -50,7 +50,7 @@ impl Kind {
         format!("{open}Made by Levada: {hash}{close}\n")
     }
 
-    /// Whether Levada made this file. One whose end does not look so is not read further, however large it is.
+    /// Whether Levada made this file. If its end does not look so, it is not read further, however large it is.
     fn made(self, mut file: &File) -> io::Result<bool> {
         if self == Kind::Object {
             return compile::has_seal(file);

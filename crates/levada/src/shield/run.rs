@@ -461,7 +461,7 @@ pub fn attach(plan: &Plan) -> Result<ExitCode, Failure> {
     if shield.raised.method.is_watched() {
         say(
             plan,
-            "children whose parents end are not known as the process's any more",
+            "children are not known as the process's any more when their parents end",
         );
     }
     let mut code = ExitCode::SUCCESS;

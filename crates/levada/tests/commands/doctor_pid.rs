@@ -22,7 +22,7 @@ fn doctor(place: &Place, pid: impl ToString) -> Run {
     place.run(&["doctor", "--pid", &pid.to_string()])
 }
 
-/// A program of ours, all of whose fibers wait, until its input ends.
+/// A program of ours: all of its fibers wait, until its input ends.
 struct Program {
     child: Child,
     input: Option<ChildStdin>,

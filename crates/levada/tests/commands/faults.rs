@@ -121,7 +121,7 @@ fn a_first_firing_that_fails_is_one_that_began() {
     assert!(json["never_fired"].is_null(), "{json}");
 }
 
-/// Also where it has been joined with others, whose actions end.
+/// Also where it has been joined with other actors, and their actions end.
 #[test]
 fn endless_action_of_a_fused_actor_is_named() {
     let place = Place::new(&[SOURCE]);
@@ -160,7 +160,7 @@ fn endless_action_of_a_fused_actor_is_named() {
             "after 100 ms",
             "Hang.cal:6:",
             "hang.stay",
-            "whose actors are joined into one",
+            "actions of actors that are joined into one",
         ],
     );
 }

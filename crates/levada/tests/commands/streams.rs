@@ -6,7 +6,7 @@ use crate::common::{Instance, PRINT, Place, Run, SOURCE, network, numbers, spawn
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-/// A named pipe whose other end is not open yet delays no other actor, at either end of a network.
+/// A named pipe with its other end not open yet delays no other actor, at either end of a network.
 #[test]
 fn a_named_pipe_waits_for_its_other_end() {
     let place = Place::new(&[

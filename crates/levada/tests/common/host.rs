@@ -68,7 +68,7 @@ pub fn sources() -> Place {
     place
 }
 
-/// An actor whose first action does not end.
+/// An actor with a first action that does not end.
 pub const ENDLESS: &str = "package p;\nactor Endless () ==> :\n  int n := 1;\n  action ==> do while n > 0 do n := \
     if n = 7 then 1 else n + 1 end; end end\nend\n";
 

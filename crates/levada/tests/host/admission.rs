@@ -309,7 +309,7 @@ fn an_impossible_promise_refuses_no_other_load() {
         "{low:?}"
     );
     load(&host, "Other", "even", &["--rate", "20"]).succeeds();
-    // A load whose own rate is impossible is refused all the same, and so is one that breaks another's reserved rate.
+    // A load with an impossible rate is refused all the same, and so is one that breaks another's reserved rate.
     is_refused(&load(&host, "Other", "hasty-too", &HOPELESS));
     let numbers = load(
         &host,

@@ -143,7 +143,7 @@ fn hostile_clients_get_an_answer_and_harm_nothing() {
     host.until("good", |a| a["firings"].as_u64() > before);
 }
 
-/// A host with an application `stuck`, whose action does not end.
+/// A host with an application `stuck`, which has an action that does not end.
 fn with_one_stuck() -> Host {
     let host = Host::begin_with(rogues(), &["--action-time-limit=0"]);
     let load = [

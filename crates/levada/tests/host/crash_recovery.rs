@@ -172,7 +172,7 @@ fn a_new_version_whose_turn_has_not_come_is_remembered() {
     }
 }
 
-/// A new version takes over from `a`, whose end lasts.
+/// A new version takes over from `a`, which takes long to end.
 fn takes_long(host: &Host, more: &[&str]) {
     let copied = std::fs::copy(host.place.path("lasts.so"), host.place.path("next.so"));
     copied.unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests that a host whose applications all wait for input causes no wake-ups.
+//! Tests that a host causes no wake-ups while all of its applications wait for input.
 
 use crate::common::host::{Host, READ, compiled, held_pipe, sources};
 use crate::common::network;

@@ -169,7 +169,8 @@ fn others_continue_next_to_an_endless_action() {
     host.run(&["unload", "endless", "--now"]).succeeds();
 }
 
-/// A source whose native waits in the system, for what is written to a pipe, and tries again whatever interrupts it.
+/// A source with a native that waits in the system for what is written to a pipe, and tries again whatever interrupts
+/// it.
 fn sleepers() -> common::Place {
     let place = sources();
     place.write(

@@ -135,7 +135,7 @@ fn what_is_said_of_compiling_reaches_the_compiler() {
     );
 }
 
-/// After an upgrade the host is one whose file is gone: natives that fork are compiled by it still.
+/// After an upgrade the host's file is gone: the host still compiles natives that fork.
 #[test]
 fn a_host_whose_file_is_gone_compiles_all() {
     let place = sources();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of placement next to other load: isolated applications, whose use is known before placement; programs
-//! without leases, whose load is measured; and programs that were announced to the host. Cases: one load, two of a
+//! Tests of placement next to other load: isolated applications (their use is known before placement), programs
+//! without leases (their load is measured), and programs that were announced to the host. Cases: one load, two of a
 //! manifest, a running application; too many processes, none, an invalid process, and the host's own.
 
 use crate::common::busy::Busy;
@@ -52,7 +52,7 @@ fn load(host: &Host, file: &str, name: &str, more: &[&str]) {
     host.run(&[&args[..], more].concat()).succeeds();
 }
 
-/// How many of its actors whose names begin so are on each of the two workers.
+/// How many of its actors with names that begin so are on each of the two workers.
 fn on_each(host: &Host, name: &str, begins: &str) -> [usize; 2] {
     let shown = host.json(&["show", name]);
     let mut on = [0; 2];

@@ -306,8 +306,8 @@ fn kept(host: &Host) -> Vec<String> {
     names
 }
 
-/// A new version has what the one is promised and allowed in whose place it comes: that may be another one than was
-/// there when it was asked for.
+/// A new version has what is promised and allowed to the version that it replaces: that may be another one than was
+/// there when the new version was asked for.
 #[test]
 fn a_replacement_of_a_new_version_gets_its_files() {
     let host = Host::begin_in(slow_to_compile());

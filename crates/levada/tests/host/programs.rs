@@ -391,7 +391,7 @@ fn output_of_programs_is_flushed_at_their_end() {
     host.until_dead();
 }
 
-/// What it leaves behind is the host's, whose process it shares.
+/// What it leaves behind is the host's, since it shares the host's process.
 const LEAVES: &str = r#"
 #include <signal.h>
 #include <stdlib.h>

@@ -322,7 +322,7 @@ fn wrong_priorities_are_refused() {
     }
 }
 
-/// Runs `levada host` as a user without rights, whose real-time limit is that, until it refuses or says that it is
+/// Runs `levada host` as a user without rights and with this real-time limit, until it refuses or says that it is
 /// there.
 fn as_unprivileged_user(place: &Place, levada: &str, limit: &str, option: &str) -> Run {
     let said = place.path("said");

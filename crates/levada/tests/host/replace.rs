@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Each group is a number, and as many numbers behind it, of which `Sums` writes the sum. Versions: `More`
-/// has a variable more in the actor that sums up, `Other` another class of it, whose groups are as well
-/// seen from their beginning alone, `Longer` one actor more behind it.
+/// has a variable more in the actor that sums up, `Other` another class of it, which also needs
+/// each group from its beginning, `Longer` one actor more behind it.
 fn sums() -> Place {
     let place = sources();
     place.write(
@@ -289,8 +289,8 @@ fn old_version_continues_if_the_new_one_cannot_take_over() {
     );
 }
 
-/// Networks that count ticks: `Quick` ones, and `Slow` ones of some milliseconds each, whose class has left its
-/// first state for good, so that none of another class (`Other`) ever takes over. `Longer` is `Quick` with
+/// Networks that count ticks: `Quick` ones, and `Slow` ones of some milliseconds each. The actor of `Slow` leaves
+/// its first state for good, so that none of another class (`Other`) ever takes over. `Longer` is `Quick` with
 /// another channel.
 fn ticking() -> Place {
     let place = sources();

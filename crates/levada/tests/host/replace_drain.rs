@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of new versions of networks whose channels are full and differ from the new version's: sources are held
-//! until all elements have been consumed, however slow the consumer is, and the new version starts with the next
-//! element.
+//! Tests of new versions of networks with full channels that differ from the new version's: sources are held until
+//! all elements have been consumed, however slow the consumer is, and the new version starts with the next element.
 
 use crate::common;
 use crate::common::Place;

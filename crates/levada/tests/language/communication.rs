@@ -172,8 +172,8 @@ fn talks(lines: &[(&str, i32)]) -> String {
     xdf + "</XDF>\n"
 }
 
-/// Whose guard looks at a socket goes on by an element before anything comes there, and by what comes
-/// there when no element does.
+/// An actor has a guard that looks at a socket. An element lets it continue before anything comes at the
+/// socket, and what comes there lets it continue when no element comes.
 #[test]
 fn a_guard_may_ask_a_socket() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -520,7 +520,7 @@ fn actors_may_be_written_in_c_or_cpp() {
     }
 }
 
-/// Orcc's applications have native actors whose C is nowhere: they run, without these.
+/// Orcc's applications have native actors for which there is no C code: the applications run without these.
 #[test]
 fn in_a_project_a_native_actor_may_be_nowhere() {
     let place = gains();

@@ -8,7 +8,7 @@ use std::process::Command;
 
 const TOP: &str = "src/p/Top.cal";
 
-/// What an actor without ports prints, whose name is Top.
+/// What an actor `Top` without ports prints.
 fn prints(text: &str, expected: &str) {
     let place = Place::new(&[(TOP, text)]);
     for more in [&[][..], &["--unchecked"]] {
@@ -415,7 +415,7 @@ end
     assert_eq!(lines, expected);
 }
 
-/// An action whose turn it is waits for room; only `@schedule_outputs` lets another one pass.
+/// An action that is next waits for room; only `@schedule_outputs` lets another one pass.
 #[test]
 fn an_action_without_room_waits_or_is_skipped() {
     let choose = "package p;

@@ -207,7 +207,7 @@ fn a_process_that_runs_gets_the_core_with_all_its_threads() {
         let done = tool.wait_with_output().unwrap();
         assert_eq!(done.status.code(), Some(130), "{done:?}");
         assert_eq!(
-            err(&done).contains("children whose parents end"),
+            err(&done).contains("when their parents end"),
             way == "affinity",
             "{done:?}"
         );

@@ -54,7 +54,7 @@ const BOARD: Kind = Kind {
     ..NATIVE
 };
 
-/// A loader whose window is the file `mem`, and which stays when hosts come and go. Only its board rings its
+/// A loader with the file `mem` as its window; it stays when hosts come and go. Only its board rings its
 /// doorbell, each millisecond.
 struct Board {
     loader: Child,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random C programs with forks whose result does not depend on scheduling: functions use only their arguments and
-//! locals, and numbers are unsigned. Blocks shadow the names of functions and types, and expressions read what the
+//! Random C programs with forks and a result that does not depend on scheduling: functions use only their arguments
+//! and locals, and numbers are unsigned. Blocks shadow the names of functions and types, and expressions read what the
 //! blocks in them write; both mean the same in serial C.
 
 use std::fmt::Write;
@@ -299,7 +299,7 @@ impl Program {
         }
     }
 
-    /// A fork whose block writes what others read.
+    /// A fork with a block that writes what others read.
     fn changing(&mut self) -> String {
         let (call, value) = (self.call(), self.value(1));
         let what = match self.random.next(5) {

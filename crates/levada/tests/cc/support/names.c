@@ -59,7 +59,7 @@ out:
   return y + 100;
 }
 
-/* The same with a void function, inside a block inside a block, and one whose name is a type inside. */
+/* The same with a void function, inside a block inside a block, and one with a name that is a type inside. */
 static num deeper(int n) {
   num y = 0;
   tick() !! {
@@ -87,7 +87,7 @@ static num aggregates(int n) {
   return p.a * 10 + p.b;
 }
 
-/* Types whose names are variables, parameters or other types inside. */
+/* Types with names that are variables, parameters or other types inside. */
 static num as_parameter(int num) { return 1 + f(num) !! {} * 2; }
 
 static num result(int n) {

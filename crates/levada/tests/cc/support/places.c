@@ -33,7 +33,7 @@ struct item {
 static int same(int x) { return x; }
 static int *from(int *p, int i) { return p + i; }
 
-/* What a block does to the pointer comes too late for the element whose index is forked. */
+/* What a block does to the pointer comes too late for the element with the forked index. */
 static void by_pointers(void) {
   int v[6] = {1, 2, 3, 4, 5, 6}, i = 0, *p = v, *a[3] = {v, v + 1, v + 2}, **pp = a;
   struct item s[3] = {{1, 2, 3, {4, 5, 6}, NULL}}, *sp = s;
