@@ -11,7 +11,7 @@ HOW is one of
   loads     four applications with an element per millisecond, while N others are loaded and unloaded: the lateness of
             the elements, as the applications measure it, without and with these loads, and the longest firing. With
             BARE, that program of four threads replaces the applications.
-  realtime  like loads, on a host whose workers have a real-time priority
+  realtime  like loads, on a host with a real-time priority for its workers
 SECONDS is the duration of the measurement."""
 import os
 import socket

@@ -5,7 +5,7 @@
 
 HOW is processes (each with a worker per core), spinning (the same, and an idle worker polls for a second before it
 sleeps), pinned (each process on cores of its own), host (all in one host), or first (on a host that has run one
-instance: the time from the beginning of another load, whose object is cached, to its first output)."""
+instance: the time from the beginning of another load, with its object in the cache, to its first output)."""
 import json
 import os
 import resource

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """apps: 1 to 10 instances of an application at once, as CalMAR's figure 2 has it: as processes
-with a worker on each core, as such processes whose idle workers spin, as processes on
+with a worker on each core, as such processes with idle workers that spin, as processes on
 cores of their own (where there are enough), and in one host. total is the frames of all instances in a second,
 mean those of one. Then mixes of two unequal applications in one host, as its table 1 has them, with each strategy.
 
-The application is the project's JPEG decoder. The mixes combine it with the decoder for pictures, whose actors have
+The application is the project's JPEG decoder. The mixes combine it with the decoder for pictures, which has actors of
 similar costs, and with a filter, in which one actor does almost all of the work. APPS= names other applications,
 separated by spaces: NETWORK,in=FILE[,project=DIR]; the mixes are then of the first two. The quick form has fewer
 instances, one mix, and shorter inputs, except those of APPS."""

@@ -131,7 +131,7 @@ def live(session):
 
 
 def tones():
-    """The filter, whose weights are as unequal as can be."""
+    """The filter, with weights as unequal as can be."""
     return [apps.TONES, "--in", cal.media(*CLIP[1:5])]
 
 

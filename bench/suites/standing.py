@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """standing: what 500 applications cost that wait, how long a load takes next to 2,000, and how late elements come while
 others are loaded: four applications have an element each millisecond, while a hundred others are loaded and unloaded
-next to them; so, too, on a host whose workers have a real-time priority, where the system allows that. The bound is as
-many threads of the system's that do the same. The quick form has fewer applications, and measures for a second, not
+next to them; so, too, on a host with a real-time priority for its workers, where the system allows that. The bound is
+as many threads of the system's that do the same. The quick form has fewer applications, and measures for a second, not
 for five."""
 import os
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The networks whose results can be verified, and how each is verified."""
+"""The networks with results that can be verified, and how each is verified."""
 import gzip
 import re
 import subprocess
@@ -45,7 +45,7 @@ def natives(top):
     return []
 
 
-# Folders that are no projects, and whose sources they need.
+# Folders that are no projects, but have sources that the projects need.
 PATHS = {"StreamBlocks": ["RVC/src", "System/src"]}
 
 
@@ -53,7 +53,7 @@ def paths(folder, project):
     return [w for path in PATHS.get(project, []) for w in ("--path", folder / path)]
 
 
-# Faults of the applications themselves, whose results in Orcc's C are not right either: the verdict
+# Faults of the applications themselves (their results in Orcc's C are not right either): the verdict
 # that each has to get, and why.
 FAULTS = {
     "CALHStone/src/aes/Codec.xdf": (

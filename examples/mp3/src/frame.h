@@ -20,7 +20,7 @@ unsigned mp3_side_bytes(const mp3_header *header);
  * begin. False if it says what cannot be. */
 bool mp3_side_read(const uint8_t *bytes, mp3_packet *packet, unsigned *back);
 
-/* Does the frame's checksum hold? `bytes` is the frame, whose header says that there is one. */
+/* Does the frame's checksum hold? `bytes` is the frame; its header says that there is one. */
 bool mp3_check_holds(const uint8_t *bytes, const mp3_header *header);
 
 #endif

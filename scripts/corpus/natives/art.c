@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Actors in C of networks whose source and display are native ones: bytes from the file "in", and
+/* Actors in C of networks with a native source and display: bytes from the file "in", and
  * pictures in blocks of 16x16 (four blocks of luma, one of each chroma) to the file "out", as the
  * samples alone. */
 #include <levada/actor.h>
