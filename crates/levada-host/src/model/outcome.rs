@@ -61,7 +61,7 @@ pub fn action_of(fault: &Fault) -> String {
         _ if action.is_empty() => format!("actor {}", fault.actor),
         Some((others, last)) => {
             let others = others.replace('+', ", ");
-            format!("a firing of {others} and {last}, actions of actors that are joined into one")
+            format!("a firing of {others} and {last} (their actors are joined into one)")
         }
         // An action without a tag is named by its line.
         None if action.starts_with("the ") => format!("{action} of actor {}", fault.actor),
@@ -113,7 +113,7 @@ mod tests {
             (
                 "a+b+c",
                 "a.go+b.on+c.out",
-                "a firing of a.go, b.on and c.out, actions of actors that are joined into one",
+                "a firing of a.go, b.on and c.out (their actors are joined into one)",
             ),
         ] {
             let whole = format!("it does not end, in {says} (A.cal:7)");

@@ -160,7 +160,7 @@ fn endless_action_of_a_fused_actor_is_named() {
             "after 100 ms",
             "Hang.cal:6:",
             "hang.stay",
-            "actions of actors that are joined into one",
+            "(their actors are joined into one)",
         ],
     );
 }

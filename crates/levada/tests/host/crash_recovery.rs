@@ -154,7 +154,7 @@ fn a_new_version_that_ends_at_once_does_not_come_again() {
 
 /// The old version takes longer to end than all timeouts: the new one is loaded, and is recorded.
 #[test]
-fn a_new_version_whose_turn_has_not_come_is_remembered() {
+fn a_new_version_that_waits_for_its_turn_is_remembered() {
     for more in [&[][..], &["--isolate"]] {
         let host = lasting();
         takes_long(&host, more);

@@ -26,7 +26,7 @@ int main(void) {
 /// Applications that wait for their input cost nothing: no thread of the host wakes up for them, until something
 /// comes. Then they are looked at, also where it comes again before they have been.
 #[test]
-fn a_host_whose_applications_all_wait_sleeps() {
+fn a_host_sleeps_while_all_applications_wait() {
     let place = sources();
     place.write("src/p/Read.cal", READ);
     let top = network(

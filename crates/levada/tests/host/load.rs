@@ -137,7 +137,7 @@ fn what_is_said_of_compiling_reaches_the_compiler() {
 
 /// After an upgrade the host's file is gone: the host still compiles natives that fork.
 #[test]
-fn a_host_whose_file_is_gone_compiles_all() {
+fn a_host_with_a_removed_file_compiles_all() {
     let place = sources();
     place.write(
         "src/p/Fib.cal",

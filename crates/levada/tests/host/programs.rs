@@ -509,7 +509,7 @@ int main(void) { return 0; }
 "#;
 
 #[test]
-fn an_isolated_one_whose_constructor_does_not_return_is_refused() {
+fn an_isolated_one_with_an_endless_constructor_is_refused() {
     let place = sources();
     compiled(&place, "stays", CONSTRUCTS);
     let host = Host::begin_in(place);

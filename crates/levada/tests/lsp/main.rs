@@ -564,7 +564,7 @@ fn a_rename_that_would_be_incomplete_is_refused() {
 }
 
 #[test]
-fn a_function_whose_name_is_missing_takes_none_from_others() {
+fn a_function_without_a_name_takes_none_from_others() {
     let mut editor = Editor::new();
     let unit = UNIT.replace(
         "unit Bits :",
